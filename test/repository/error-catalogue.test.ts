@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 import { commentOf } from "../../deploy/site/comments.ts";
 import { CODES } from "../../server/src/core/claims/batch-errors.ts";
 import { reason as reasonFacts } from "../../server/src/gen/onceward/v1/facts_pb.ts";
-import { readProtoFiles } from "../tools/generate/openapi/proto-files.ts";
+import { readProtoFiles, remedyOf } from "../tools/generate/openapi/proto-files.ts";
 
 const TESTS = fileURLToPath(new URL("../", import.meta.url));
 /** Folders of tests that call a server. */
@@ -18,7 +18,12 @@ function reasonsOf(name: string) {
   const { values } = protoFiles.getEnum(`onceward.v1.${name}`) as DescEnum;
   return values
     .slice(1)
-    .map((value) => ({ value, reason: value.localName, ...getOption(value, reasonFacts) }));
+    .map((value) => ({
+      value,
+      reason: value.localName,
+      remedy: remedyOf(value),
+      ...getOption(value, reasonFacts),
+    }));
 }
 
 /** Returns the texts of all tests of a folder. */

@@ -1,5 +1,4 @@
 import { isDeepStrictEqual } from "node:util";
-import { factsOf } from "../../typescript/src/errors/reasons.ts";
 
 /** The members with which an expectation allows more than one value. */
 const MATCHERS: Readonly<Record<string, (actual: unknown, argument: unknown) => boolean>> = {
@@ -9,9 +8,6 @@ const MATCHERS: Readonly<Record<string, (actual: unknown, argument: unknown) => 
   $absent: (actual) => actual === undefined,
   /** Either no value, or this one: where a client need not report it. */
   $optional: (actual, argument) => actual === undefined || isDeepStrictEqual(actual, argument),
-  /** Either no value, or the remedy of a reason, with names as the language writes them: snake_case, or without the unit. */
-  $remedy: (actual, reason) =>
-    actual === undefined || withPlainNames(actual) === withPlainNames(remedyOf(String(reason))),
   /** A number between two others, both included. */
   $between: (actual, range) => {
     const [min = 0, max = 0] = range as number[];
@@ -22,18 +18,6 @@ const MATCHERS: Readonly<Record<string, (actual: unknown, argument: unknown) => 
   /** Exactly this value: without further members. */
   $exactly: isDeepStrictEqual,
 };
-
-/** Returns the remedy that `errors.proto` has for a reason, without the addresses of its links. */
-function remedyOf(reason: string): string | undefined {
-  return factsOf(reason)
-    ?.remedy.replaceAll(/[{}]/g, "")
-    .replaceAll(/\[([^\]]*)\]\([^)]*\)/g, "$1");
-}
-
-/** Returns a text whose names in backticks have no capitals and underscores, and no unit at their end. */
-function withPlainNames(text: unknown): string {
-  return `${text}`.replaceAll(/`[^`]*`/g, (name) => name.toLowerCase().replaceAll(/_|ms(?=`)/g, ""));
-}
 
 /** Returns where the actual value differs from the expected one, a line each. Further members of objects are allowed. */
 export function differences(expected: unknown, actual: unknown, path = ""): readonly string[] {

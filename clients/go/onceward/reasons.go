@@ -20,7 +20,8 @@ func (r Reason) Error() string { return string(r) }
 
 // Remedy returns what a developer does about an error of this reason; "" for a reason of a newer service.
 func (r Reason) Remedy() string {
-	text := placeholder.ReplaceAllStringFunc(r.Facts().GetRemedy(), func(name string) string {
+	remedy, _ := r.option(oncewardv1.E_Remedy).(string)
+	text := placeholder.ReplaceAllStringFunc(remedy, func(name string) string {
 		return goName(strings.Trim(name, "{}"))
 	})
 	return link.ReplaceAllString(text, "$1")
@@ -28,6 +29,12 @@ func (r Reason) Remedy() string {
 
 // Facts returns what errors.proto says of the reason; nil for a reason of a newer service.
 func (r Reason) Facts() *oncewardv1.ReasonFacts {
+	facts, _ := r.option(oncewardv1.E_Reason).(*oncewardv1.ReasonFacts)
+	return facts
+}
+
+// option returns an option of the reason in errors.proto; nil for a reason of a newer service.
+func (r Reason) option(extension protoreflect.ExtensionType) any {
 	value := oncewardv1.ErrorReason(0).Descriptor().Values().ByName(protoreflect.Name(reasonPrefix + string(r)))
 	if value == nil {
 		value = oncewardv1.ClientReason(0).Descriptor().Values().ByName(protoreflect.Name("CLIENT_REASON_" + string(r)))
@@ -35,8 +42,7 @@ func (r Reason) Facts() *oncewardv1.ReasonFacts {
 	if value == nil {
 		return nil
 	}
-	facts, _ := proto.GetExtension(value.Options(), oncewardv1.E_Reason).(*oncewardv1.ReasonFacts)
-	return facts
+	return proto.GetExtension(value.Options(), extension)
 }
 
 var (

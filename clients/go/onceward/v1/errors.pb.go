@@ -345,102 +345,102 @@ var File_onceward_v1_errors_proto protoreflect.FileDescriptor
 
 const file_onceward_v1_errors_proto_rawDesc = "" +
 	"\n" +
-	"\x18onceward/v1/errors.proto\x12\vonceward.v1\x1a\x17onceward/v1/facts.proto*\xec*\n" +
+	"\x18onceward/v1/errors.proto\x12\vonceward.v1\x1a\x17onceward/v1/facts.proto*\xb4+\n" +
 	"\vErrorReason\x12\x1c\n" +
-	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12w\n" +
-	"\x1cERROR_REASON_INVALID_REQUEST\x10\x01\x1aU\xb2\xe1\x18Q\n" +
-	"\x10INVALID_ARGUMENT\x10\a\x1a;Correct the fields that `{violations}` names. Do not retry.\x12\xb7\x01\n" +
-	"!ERROR_REASON_FINGERPRINT_MISMATCH\x10\x02\x1a\x8f\x01\xb2\xe1\x18\x8a\x01\n" +
-	"\x13FAILED_PRECONDITION\x10\x05\x1aqFind out why two requests have one key ([fingerprints](fingerprints.md)). Answer 422, or dead-letter the message.\x12\xa0\x01\n" +
-	"\x1dERROR_REASON_CLAIM_SUPERSEDED\x10\x03\x1a}\xb2\xe1\x18y\n" +
-	"\aABORTED\x10\x02\x1alStop: another holder has the operation. Look for blocked event loops and functions that outlive their lease.\x12\xa8\x01\n" +
-	"\x1eERROR_REASON_ALREADY_COMPLETED\x10\x04\x1a\x83\x01\xb2\xe1\x18\x7f\n" +
-	"\x13FAILED_PRECONDITION\x10\a\x1afUse the stored result: look the key up. Two programs that complete one claim have to share the result.\x12\x82\x01\n" +
-	"\x1dERROR_REASON_ALREADY_RELEASED\x10\x05\x1a_\xb2\xe1\x18[\n" +
-	"\x13FAILED_PRECONDITION\x10\a\x1aBCall `{run}` again; do not keep a claim's token after its release.\x12\xdc\x01\n" +
-	"\x1dERROR_REASON_RECORD_NOT_FOUND\x10\x06\x1a\xb8\x01\xb2\xe1\x18\xb3\x01\n" +
-	"\tNOT_FOUND\x10\a\x1a\xa3\x01Claim first. Behind a guard of HTTP the key has more parts than the header's: `POST:/charges:CALLER:KEY`. If it was claimed long ago, set a longer `key_retention`.\x12\xb5\x01\n" +
-	"\x1dERROR_REASON_RESULT_TOO_LARGE\x10\a\x1a\x91\x01\xb2\xe1\x18\x8c\x01\n" +
-	"\x10INVALID_ARGUMENT\x10\a\x1avReturn a smaller value, such as an id, or raise `max_result_bytes`. The operation is stored as done without its value.\x12\x8a\x01\n" +
-	"\x1fERROR_REASON_RESPONSE_TOO_LARGE\x10\b\x1ae\xb2\xe1\x18a\n" +
-	"\x12RESOURCE_EXHAUSTED\x1aINothing: the client repeats the item alone. With plain RPCs, do the same. \x01\x12[\n" +
-	"\x1fERROR_REASON_CREDENTIAL_MISSING\x10\t\x1a6\xb2\xe1\x182\n" +
-	"\x0fUNAUTHENTICATED\x10\a\x1a\x1dSet `{api_key}` or `{token}`.\x12\x98\x01\n" +
+	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12y\n" +
+	"\x1cERROR_REASON_INVALID_REQUEST\x10\x01\x1aW\xb2\xe1\x18\x14\n" +
+	"\x10INVALID_ARGUMENT\x10\a\xba\xe1\x18;Correct the fields that `{violations}` names. Do not retry.\x12\xb8\x01\n" +
+	"!ERROR_REASON_FINGERPRINT_MISMATCH\x10\x02\x1a\x90\x01\xb2\xe1\x18\x17\n" +
+	"\x13FAILED_PRECONDITION\x10\x05\xba\xe1\x18qFind out why two requests have one key ([fingerprints](fingerprints.md)). Answer 422, or dead-letter the message.\x12\xa2\x01\n" +
+	"\x1dERROR_REASON_CLAIM_SUPERSEDED\x10\x03\x1a\x7f\xb2\xe1\x18\v\n" +
+	"\aABORTED\x10\x02\xba\xe1\x18lStop: another holder has the operation. Look for blocked event loops and functions that outlive their lease.\x12\xaa\x01\n" +
+	"\x1eERROR_REASON_ALREADY_COMPLETED\x10\x04\x1a\x85\x01\xb2\xe1\x18\x17\n" +
+	"\x13FAILED_PRECONDITION\x10\a\xba\xe1\x18fUse the stored result: look the key up. Two programs that complete one claim have to share the result.\x12\x84\x01\n" +
+	"\x1dERROR_REASON_ALREADY_RELEASED\x10\x05\x1aa\xb2\xe1\x18\x17\n" +
+	"\x13FAILED_PRECONDITION\x10\a\xba\xe1\x18BCall `{run}` again; do not keep a claim's token after its release.\x12\xdd\x01\n" +
+	"\x1dERROR_REASON_RECORD_NOT_FOUND\x10\x06\x1a\xb9\x01\xb2\xe1\x18\r\n" +
+	"\tNOT_FOUND\x10\a\xba\xe1\x18\xa3\x01Claim first. Behind a guard of HTTP the key has more parts than the header's: `POST:/charges:CALLER:KEY`. If it was claimed long ago, set a longer `key_retention`.\x12\xb6\x01\n" +
+	"\x1dERROR_REASON_RESULT_TOO_LARGE\x10\a\x1a\x92\x01\xb2\xe1\x18\x14\n" +
+	"\x10INVALID_ARGUMENT\x10\a\xba\xe1\x18vReturn a smaller value, such as an id, or raise `max_result_bytes`. The operation is stored as done without its value.\x12\x8c\x01\n" +
+	"\x1fERROR_REASON_RESPONSE_TOO_LARGE\x10\b\x1ag\xb2\xe1\x18\x16\n" +
+	"\x12RESOURCE_EXHAUSTED\x18\x01\xba\xe1\x18INothing: the client repeats the item alone. With plain RPCs, do the same.\x12]\n" +
+	"\x1fERROR_REASON_CREDENTIAL_MISSING\x10\t\x1a8\xb2\xe1\x18\x13\n" +
+	"\x0fUNAUTHENTICATED\x10\a\xba\xe1\x18\x1dSet `{api_key}` or `{token}`.\x12\x9a\x01\n" +
 	"\x1fERROR_REASON_CREDENTIAL_INVALID\x10\n" +
-	"\x1as\xb2\xe1\x18o\n" +
-	"\x0fUNAUTHENTICATED\x10\a\x1aZCreate a new API key, or renew the token; compare the address with the key's installation.\x12\xa1\x01\n" +
-	"\x18ERROR_REASON_ROLE_DENIED\x10\v\x1a\x82\x01\xb2\xe1\x18~\n" +
-	"\x11PERMISSION_DENIED\x10\a\x1agUse a credential with the role that the RPC needs: CALLER for `{run}`, TENANT_ADMIN for administration.\x12\x80\x01\n" +
-	"\x1dERROR_REASON_NAMESPACE_DENIED\x10\f\x1a]\xb2\xe1\x18Y\n" +
-	"\x11PERMISSION_DENIED\x10\a\x1aBUse another namespace, or a credential that is valid for this one.\x12^\n" +
-	"\x1dERROR_REASON_TENANT_SUSPENDED\x10\r\x1a;\xb2\xe1\x187\n" +
-	"\x11PERMISSION_DENIED\x10\a\x1a Ask the operator of the service.\x12\x9d\x01\n" +
-	"!ERROR_REASON_DATABASE_UNAVAILABLE\x10\x0e\x1av\xb2\xe1\x18r\n" +
-	"\vUNAVAILABLE\x10\x01\x1a_Nothing: the client retries for `{timeout_ms}`. After that, choose as in [outages](outages.md). \x01\x12\x9b\x01\n" +
-	"\x17ERROR_REASON_OVERLOADED\x10\x0f\x1a~\xb2\xe1\x18z\n" +
-	"\vUNAVAILABLE\x10\x01\x1aiNothing: the client retries later, at another replica if there are several. If it persists, add replicas.\x12\x9b\x01\n" +
-	"\x1dERROR_REASON_RECORD_CONTENDED\x10\x10\x1ax\xb2\xe1\x18t\n" +
-	"\vUNAVAILABLE\x10\x01\x1acNothing: the client retries. If it persists, too many callers use one key: check how keys are made.\x12o\n" +
-	"\x1aERROR_REASON_SHUTTING_DOWN\x10\x11\x1aO\xb2\xe1\x18K\n" +
-	"\vUNAVAILABLE\x10\x01\x1a8Nothing: the client repeats the call at another replica. \x01\x12\x86\x01\n" +
-	"\x1eERROR_REASON_DEADLINE_EXCEEDED\x10\x12\x1ab\xb2\xe1\x18^\n" +
-	"\x11DEADLINE_EXCEEDED\x10\x01\x1aERaise `{timeout_ms}`, or look for the delay in the service's metrics. \x01\x12X\n" +
-	"\x16ERROR_REASON_CANCELLED\x10\x13\x1a<\xb2\xe1\x188\n" +
-	"\tCANCELLED\x1a)Nothing: your program cancelled the call. \x01\x12M\n" +
-	"\x15ERROR_REASON_INTERNAL\x10\x14\x1a2\xb2\xe1\x18.\n" +
-	"\bINTERNAL\x10\a\x1a\x1eReport it with the request id. \x01\x12y\n" +
-	"\x1aERROR_REASON_ETAG_MISMATCH\x10\x15\x1aY\xb2\xe1\x18U\n" +
-	"\aABORTED\x10\a\x1aHRead the resource again, apply your change to it, and send the new etag.\x12p\n" +
-	"\x1dERROR_REASON_TENANT_NOT_FOUND\x10\x16\x1aM\xb2\xe1\x18I\n" +
-	"\tNOT_FOUND\x10\a\x1a:Check the tenant's name: `onceward operator tenants list`.\x12\x84\x01\n" +
-	"\x1aERROR_REASON_TENANT_EXISTS\x10\x17\x1ad\xb2\xe1\x18`\n" +
-	"\x0eALREADY_EXISTS\x10\a\x1aLChoose another name, or wait until the deleted tenant's records are removed.\x12\x8f\x01\n" +
-	" ERROR_REASON_NAMESPACE_NOT_FOUND\x10\x18\x1ai\xb2\xe1\x18e\n" +
-	"\tNOT_FOUND\x10\a\x1aVSet a policy for the namespace first (`allow_missing`), or change the tenant's policy.\x12\x8f\x01\n" +
-	" ERROR_REASON_NAMESPACE_NOT_EMPTY\x10\x19\x1ai\xb2\xe1\x18e\n" +
-	"\x13FAILED_PRECONDITION\x10\a\x1aLWait until its records have expired and are deleted, or delete with `force`.\x12Z\n" +
-	"\x1eERROR_REASON_API_KEY_NOT_FOUND\x10\x1a\x1a6\xb2\xe1\x182\n" +
-	"\tNOT_FOUND\x10\a\x1a#Check the id: `onceward keys list`.\x12k\n" +
-	"!ERROR_REASON_RECORD_JOB_NOT_FOUND\x10\x1b\x1aD\xb2\xe1\x18@\n" +
-	"\tNOT_FOUND\x10\a\x1a1Check the id: finished jobs are kept for 90 days.\x12\xa6\x01\n" +
-	"\x17ERROR_REASON_QUOTA_RATE\x10\x1c\x1a\x88\x01\xb2\xe1\x18\x83\x01\n" +
-	"\x12RESOURCE_EXHAUSTED\x10\x01\x1akWait for `{retry_delay_ms}`. If it persists, ask the operator for a higher quota, or send fewer duplicates.\x12\x9a\x01\n" +
-	"\x1eERROR_REASON_QUOTA_CONCURRENCY\x10\x1d\x1av\xb2\xe1\x18r\n" +
-	"\x12RESOURCE_EXHAUSTED\x10\x01\x1aZWait for `{retry_delay_ms}`. Use fewer calls that wait at once, or ask for a higher quota.\x12|\n" +
-	"\x1aERROR_REASON_QUOTA_RECORDS\x10\x1e\x1a\\\xb2\xe1\x18X\n" +
-	"\x12RESOURCE_EXHAUSTED\x10\x01\x1a@Shorten `key_retention`, or ask the operator for a higher quota.\x12\x94\x01\n" +
-	"\x18ERROR_REASON_QUOTA_BYTES\x10\x1f\x1av\xb2\xe1\x18r\n" +
-	"\x12RESOURCE_EXHAUSTED\x10\x01\x1aZStore smaller results, shorten `result_retention`, or ask the operator for a higher quota.\x12\x89\x01\n" +
-	"\x1fERROR_REASON_ISSUER_UNAVAILABLE\x10 \x1ad\xb2\xe1\x18`\n" +
-	"\vUNAVAILABLE\x10\x01\x1aONothing: the client retries. If it persists, look at the issuer of your tokens.\x12\x9c\x01\n" +
-	"\x1dERROR_REASON_QUOTA_NAMESPACES\x10!\x1ay\xb2\xe1\x18u\n" +
-	"\x12RESOURCE_EXHAUSTED\x10\x01\x1a]Delete policies of namespaces that you no longer use, or ask the operator for a higher quota.\x12x\n" +
-	"\x1eERROR_REASON_QUOTA_RECORD_JOBS\x10\"\x1aT\xb2\xe1\x18P\n" +
-	"\x12RESOURCE_EXHAUSTED\x10\x01\x1a8Wait until a background change has ended, or cancel one.\x12\x9e\x01\n" +
-	"\x1eERROR_REASON_RECORD_UNREADABLE\x10#\x1az\xb2\xe1\x18v\n" +
-	"\x13FAILED_PRECONDITION\x10\a\x1a]Ask the operator: a key of the encryption at rest is missing. Do not run the operation again.\x12\x84\x01\n" +
-	"\"ERROR_REASON_RECORD_COUNT_MISMATCH\x10$\x1a\\\xb2\xe1\x18X\n" +
-	"\x13FAILED_PRECONDITION\x10\a\x1a?Look at the matching records again, and confirm the new number.\x12\xa3\x01\n" +
-	"\x1aERROR_REASON_TENANT_MOVING\x10%\x1a\x82\x01\xb2\xe1\x18~\n" +
-	"\vUNAVAILABLE\x10\x01\x1amNothing, if the client retries: the new installation answers. Otherwise repeat the call after the retry time.\x12\xe7\x01\n" +
-	"\x18ERROR_REASON_KEY_TOO_OLD\x10&\x1a\xc8\x01\xb2\xe1\x18\xc3\x01\n" +
-	"\x13FAILED_PRECONDITION\x10\x06\x1a\xa9\x01Do not retry. Find out whether the effect happened, such as at the provider. If it did not, repeat it under a new key, with a new time ([late retries](late-retries.md)).*\xa3\n" +
+	"\x1au\xb2\xe1\x18\x13\n" +
+	"\x0fUNAUTHENTICATED\x10\a\xba\xe1\x18ZCreate a new API key, or renew the token; compare the address with the key's installation.\x12\xa3\x01\n" +
+	"\x18ERROR_REASON_ROLE_DENIED\x10\v\x1a\x84\x01\xb2\xe1\x18\x15\n" +
+	"\x11PERMISSION_DENIED\x10\a\xba\xe1\x18gUse a credential with the role that the RPC needs: CALLER for `{run}`, TENANT_ADMIN for administration.\x12\x82\x01\n" +
+	"\x1dERROR_REASON_NAMESPACE_DENIED\x10\f\x1a_\xb2\xe1\x18\x15\n" +
+	"\x11PERMISSION_DENIED\x10\a\xba\xe1\x18BUse another namespace, or a credential that is valid for this one.\x12`\n" +
+	"\x1dERROR_REASON_TENANT_SUSPENDED\x10\r\x1a=\xb2\xe1\x18\x15\n" +
+	"\x11PERMISSION_DENIED\x10\a\xba\xe1\x18 Ask the operator of the service.\x12\x9f\x01\n" +
+	"!ERROR_REASON_DATABASE_UNAVAILABLE\x10\x0e\x1ax\xb2\xe1\x18\x11\n" +
+	"\vUNAVAILABLE\x10\x01\x18\x01\xba\xe1\x18_Nothing: the client retries for `{timeout_ms}`. After that, choose as in [outages](outages.md).\x12\x9e\x01\n" +
+	"\x17ERROR_REASON_OVERLOADED\x10\x0f\x1a\x80\x01\xb2\xe1\x18\x0f\n" +
+	"\vUNAVAILABLE\x10\x01\xba\xe1\x18iNothing: the client retries later, at another replica if there are several. If it persists, add replicas.\x12\x9d\x01\n" +
+	"\x1dERROR_REASON_RECORD_CONTENDED\x10\x10\x1az\xb2\xe1\x18\x0f\n" +
+	"\vUNAVAILABLE\x10\x01\xba\xe1\x18cNothing: the client retries. If it persists, too many callers use one key: check how keys are made.\x12q\n" +
+	"\x1aERROR_REASON_SHUTTING_DOWN\x10\x11\x1aQ\xb2\xe1\x18\x11\n" +
+	"\vUNAVAILABLE\x10\x01\x18\x01\xba\xe1\x188Nothing: the client repeats the call at another replica.\x12\x88\x01\n" +
+	"\x1eERROR_REASON_DEADLINE_EXCEEDED\x10\x12\x1ad\xb2\xe1\x18\x17\n" +
+	"\x11DEADLINE_EXCEEDED\x10\x01\x18\x01\xba\xe1\x18ERaise `{timeout_ms}`, or look for the delay in the service's metrics.\x12Z\n" +
+	"\x16ERROR_REASON_CANCELLED\x10\x13\x1a>\xb2\xe1\x18\r\n" +
+	"\tCANCELLED\x18\x01\xba\xe1\x18)Nothing: your program cancelled the call.\x12O\n" +
+	"\x15ERROR_REASON_INTERNAL\x10\x14\x1a4\xb2\xe1\x18\x0e\n" +
+	"\bINTERNAL\x10\a\x18\x01\xba\xe1\x18\x1eReport it with the request id.\x12{\n" +
+	"\x1aERROR_REASON_ETAG_MISMATCH\x10\x15\x1a[\xb2\xe1\x18\v\n" +
+	"\aABORTED\x10\a\xba\xe1\x18HRead the resource again, apply your change to it, and send the new etag.\x12r\n" +
+	"\x1dERROR_REASON_TENANT_NOT_FOUND\x10\x16\x1aO\xb2\xe1\x18\r\n" +
+	"\tNOT_FOUND\x10\a\xba\xe1\x18:Check the tenant's name: `onceward operator tenants list`.\x12\x86\x01\n" +
+	"\x1aERROR_REASON_TENANT_EXISTS\x10\x17\x1af\xb2\xe1\x18\x12\n" +
+	"\x0eALREADY_EXISTS\x10\a\xba\xe1\x18LChoose another name, or wait until the deleted tenant's records are removed.\x12\x91\x01\n" +
+	" ERROR_REASON_NAMESPACE_NOT_FOUND\x10\x18\x1ak\xb2\xe1\x18\r\n" +
+	"\tNOT_FOUND\x10\a\xba\xe1\x18VSet a policy for the namespace first (`allow_missing`), or change the tenant's policy.\x12\x91\x01\n" +
+	" ERROR_REASON_NAMESPACE_NOT_EMPTY\x10\x19\x1ak\xb2\xe1\x18\x17\n" +
+	"\x13FAILED_PRECONDITION\x10\a\xba\xe1\x18LWait until its records have expired and are deleted, or delete with `force`.\x12\\\n" +
+	"\x1eERROR_REASON_API_KEY_NOT_FOUND\x10\x1a\x1a8\xb2\xe1\x18\r\n" +
+	"\tNOT_FOUND\x10\a\xba\xe1\x18#Check the id: `onceward keys list`.\x12m\n" +
+	"!ERROR_REASON_RECORD_JOB_NOT_FOUND\x10\x1b\x1aF\xb2\xe1\x18\r\n" +
+	"\tNOT_FOUND\x10\a\xba\xe1\x181Check the id: finished jobs are kept for 90 days.\x12\xa7\x01\n" +
+	"\x17ERROR_REASON_QUOTA_RATE\x10\x1c\x1a\x89\x01\xb2\xe1\x18\x16\n" +
+	"\x12RESOURCE_EXHAUSTED\x10\x01\xba\xe1\x18kWait for `{retry_delay_ms}`. If it persists, ask the operator for a higher quota, or send fewer duplicates.\x12\x9c\x01\n" +
+	"\x1eERROR_REASON_QUOTA_CONCURRENCY\x10\x1d\x1ax\xb2\xe1\x18\x16\n" +
+	"\x12RESOURCE_EXHAUSTED\x10\x01\xba\xe1\x18ZWait for `{retry_delay_ms}`. Use fewer calls that wait at once, or ask for a higher quota.\x12~\n" +
+	"\x1aERROR_REASON_QUOTA_RECORDS\x10\x1e\x1a^\xb2\xe1\x18\x16\n" +
+	"\x12RESOURCE_EXHAUSTED\x10\x01\xba\xe1\x18@Shorten `key_retention`, or ask the operator for a higher quota.\x12\x96\x01\n" +
+	"\x18ERROR_REASON_QUOTA_BYTES\x10\x1f\x1ax\xb2\xe1\x18\x16\n" +
+	"\x12RESOURCE_EXHAUSTED\x10\x01\xba\xe1\x18ZStore smaller results, shorten `result_retention`, or ask the operator for a higher quota.\x12\x8b\x01\n" +
+	"\x1fERROR_REASON_ISSUER_UNAVAILABLE\x10 \x1af\xb2\xe1\x18\x0f\n" +
+	"\vUNAVAILABLE\x10\x01\xba\xe1\x18ONothing: the client retries. If it persists, look at the issuer of your tokens.\x12\x9e\x01\n" +
+	"\x1dERROR_REASON_QUOTA_NAMESPACES\x10!\x1a{\xb2\xe1\x18\x16\n" +
+	"\x12RESOURCE_EXHAUSTED\x10\x01\xba\xe1\x18]Delete policies of namespaces that you no longer use, or ask the operator for a higher quota.\x12z\n" +
+	"\x1eERROR_REASON_QUOTA_RECORD_JOBS\x10\"\x1aV\xb2\xe1\x18\x16\n" +
+	"\x12RESOURCE_EXHAUSTED\x10\x01\xba\xe1\x188Wait until a background change has ended, or cancel one.\x12\xa0\x01\n" +
+	"\x1eERROR_REASON_RECORD_UNREADABLE\x10#\x1a|\xb2\xe1\x18\x17\n" +
+	"\x13FAILED_PRECONDITION\x10\a\xba\xe1\x18]Ask the operator: a key of the encryption at rest is missing. Do not run the operation again.\x12\x86\x01\n" +
+	"\"ERROR_REASON_RECORD_COUNT_MISMATCH\x10$\x1a^\xb2\xe1\x18\x17\n" +
+	"\x13FAILED_PRECONDITION\x10\a\xba\xe1\x18?Look at the matching records again, and confirm the new number.\x12\xa5\x01\n" +
+	"\x1aERROR_REASON_TENANT_MOVING\x10%\x1a\x84\x01\xb2\xe1\x18\x0f\n" +
+	"\vUNAVAILABLE\x10\x01\xba\xe1\x18mNothing, if the client retries: the new installation answers. Otherwise repeat the call after the retry time.\x12\xe8\x01\n" +
+	"\x18ERROR_REASON_KEY_TOO_OLD\x10&\x1a\xc9\x01\xb2\xe1\x18\x17\n" +
+	"\x13FAILED_PRECONDITION\x10\x06\xba\xe1\x18\xa9\x01Do not retry. Find out whether the effect happened, such as at the provider. If it did not, repeat it under a new key, with a new time ([late retries](late-retries.md)).*\xb7\n" +
 	"\n" +
 	"\fClientReason\x12\x1d\n" +
-	"\x19CLIENT_REASON_UNSPECIFIED\x10\x00\x12\x89\x01\n" +
-	"\x17CLIENT_REASON_NO_ANSWER\x10\x01\x1al\xb2\xe1\x18h\x1adCorrect the address or `{tls}`, and try `onceward doctor`. For an outage, see [outages](outages.md). \x01\x12e\n" +
-	"\x14CLIENT_REASON_CLOSED\x10\x02\x1aK\xb2\xe1\x18G\x10\x01\x1aAClose the client after the last call ([shutdown](kubernetes.md)). \x01\x12O\n" +
-	"\x1fCLIENT_REASON_TOKEN_UNAVAILABLE\x10\x03\x1a*\xb2\xe1\x18&\x1a$Correct the function, or its issuer.\x12\x85\x01\n" +
-	"\x18CLIENT_REASON_LEASE_LOST\x10\x04\x1ag\xb2\xe1\x18c\x10\x02\x1a]End the function. Look for a blocked event loop or a lost network; set a longer `{lease_ms}`. \x01\x12d\n" +
-	"\x19CLIENT_REASON_IN_PROGRESS\x10\x05\x1aE\xb2\xe1\x18A\x10\x02\x1a=Retry after `{retry_delay_ms}`; answer 409 to an HTTP client.\x12i\n" +
-	"\x17CLIENT_REASON_AMBIGUOUS\x10\x06\x1aL\xb2\xe1\x18H\x10\x03\x1aDFind out, and run with `{accept_ambiguous}` ([crashes](crashes.md)).\x12|\n" +
-	"\x1cCLIENT_REASON_RESULT_EXPIRED\x10\a\x1aZ\xb2\xe1\x18V\x10\x04\x1aRDo not run it again. Set a longer `result_retention` if duplicates need the value.\x12_\n" +
-	"\x19CLIENT_REASON_RESULT_LOST\x10\b\x1a@\xb2\xe1\x18<\x10\x04\x1a8Do not run it again; ask the system that has the effect.\x12\x84\x01\n" +
-	"\x1dCLIENT_REASON_RESULT_NOT_JSON\x10\t\x1aa\xb2\xe1\x18]\x10\a\x1aYReturn plain data, or pass a `{codec}`, the same one for every program that uses the key.\x12:\n" +
+	"\x19CLIENT_REASON_UNSPECIFIED\x10\x00\x12\x8b\x01\n" +
+	"\x17CLIENT_REASON_NO_ANSWER\x10\x01\x1an\xb2\xe1\x18\x02\x18\x01\xba\xe1\x18dCorrect the address or `{tls}`, and try `onceward doctor`. For an outage, see [outages](outages.md).\x12g\n" +
+	"\x14CLIENT_REASON_CLOSED\x10\x02\x1aM\xb2\xe1\x18\x04\x10\x01\x18\x01\xba\xe1\x18AClose the client after the last call ([shutdown](kubernetes.md)).\x12M\n" +
+	"\x1fCLIENT_REASON_TOKEN_UNAVAILABLE\x10\x03\x1a(\xba\xe1\x18$Correct the function, or its issuer.\x12\x87\x01\n" +
+	"\x18CLIENT_REASON_LEASE_LOST\x10\x04\x1ai\xb2\xe1\x18\x04\x10\x02\x18\x01\xba\xe1\x18]End the function. Look for a blocked event loop or a lost network; set a longer `{lease_ms}`.\x12f\n" +
+	"\x19CLIENT_REASON_IN_PROGRESS\x10\x05\x1aG\xb2\xe1\x18\x02\x10\x02\xba\xe1\x18=Retry after `{retry_delay_ms}`; answer 409 to an HTTP client.\x12k\n" +
+	"\x17CLIENT_REASON_AMBIGUOUS\x10\x06\x1aN\xb2\xe1\x18\x02\x10\x03\xba\xe1\x18DFind out, and run with `{accept_ambiguous}` ([crashes](crashes.md)).\x12~\n" +
+	"\x1cCLIENT_REASON_RESULT_EXPIRED\x10\a\x1a\\\xb2\xe1\x18\x02\x10\x04\xba\xe1\x18RDo not run it again. Set a longer `result_retention` if duplicates need the value.\x12a\n" +
+	"\x19CLIENT_REASON_RESULT_LOST\x10\b\x1aB\xb2\xe1\x18\x02\x10\x04\xba\xe1\x188Do not run it again; ask the system that has the effect.\x12\x86\x01\n" +
+	"\x1dCLIENT_REASON_RESULT_NOT_JSON\x10\t\x1ac\xb2\xe1\x18\x02\x10\a\xba\xe1\x18YReturn plain data, or pass a `{codec}`, the same one for every program that uses the key.\x12<\n" +
 	"\x1aCLIENT_REASON_CODEC_FAILED\x10\n" +
-	"\x1a\x1a\xb2\xe1\x18\x16\x10\a\x1a\x12Correct the codec.\x12f\n" +
-	"\x17CLIENT_REASON_GUARD_OFF\x10\v\x1aI\xb2\xe1\x18E\x10\a\x1aAStart a service (`npm start`), or use `@onceward/client/testing`.\x12M\n" +
-	"\x15CLIENT_REASON_ABORTED\x10\f\x1a2\xb2\xe1\x18.\x10\x01\x1a(Nothing: your program cancelled the run. \x01B\xab\x01\n" +
+	"\x1a\x1c\xb2\xe1\x18\x02\x10\a\xba\xe1\x18\x12Correct the codec.\x12h\n" +
+	"\x17CLIENT_REASON_GUARD_OFF\x10\v\x1aK\xb2\xe1\x18\x02\x10\a\xba\xe1\x18AStart a service (`npm start`), or use `@onceward/client/testing`.\x12O\n" +
+	"\x15CLIENT_REASON_ABORTED\x10\f\x1a4\xb2\xe1\x18\x04\x10\x01\x18\x01\xba\xe1\x18(Nothing: your program cancelled the run.B\xab\x01\n" +
 	"\x0fcom.onceward.v1B\vErrorsProtoP\x01Z>github.com/onceward/onceward/clients/go/onceward/v1;oncewardv1\xa2\x02\x03OXX\xaa\x02\vOnceward.V1\xca\x02\vOnceward\\V1\xe2\x02\x17Onceward\\V1\\GPBMetadata\xea\x02\fOnceward::V1b\x06proto3"
 
 var (

@@ -101,11 +101,8 @@ type ReasonFacts struct {
 	Code string `protobuf:"bytes,1,opt,name=code,proto3" json:"code,omitempty"`
 	// What a program does about it.
 	ReasonClass ReasonClass `protobuf:"varint,2,opt,name=reason_class,json=reasonClass,proto3,enum=onceward.v1.ReasonClass" json:"reason_class,omitempty"`
-	// What a developer does about it. `{timeout_ms}` names an option or a field of the clients, which each language spells in its own
-	// way; `[outages](outages.md)` names a page of the guides.
-	Remedy string `protobuf:"bytes,3,opt,name=remedy,proto3" json:"remedy,omitempty"`
 	// Whether the call may have had its effect, or may still have it. Any other reason of the service is a definite refusal.
-	MayHaveHappened bool `protobuf:"varint,4,opt,name=may_have_happened,json=mayHaveHappened,proto3" json:"may_have_happened,omitempty"`
+	MayHaveHappened bool `protobuf:"varint,3,opt,name=may_have_happened,json=mayHaveHappened,proto3" json:"may_have_happened,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -154,13 +151,6 @@ func (x *ReasonFacts) GetReasonClass() ReasonClass {
 	return ReasonClass_REASON_CLASS_UNSPECIFIED
 }
 
-func (x *ReasonFacts) GetRemedy() string {
-	if x != nil {
-		return x.Remedy
-	}
-	return ""
-}
-
 func (x *ReasonFacts) GetMayHaveHappened() bool {
 	if x != nil {
 		return x.MayHaveHappened
@@ -177,6 +167,14 @@ var file_onceward_v1_facts_proto_extTypes = []protoimpl.ExtensionInfo{
 		Tag:           "bytes,50710,opt,name=reason",
 		Filename:      "onceward/v1/facts.proto",
 	},
+	{
+		ExtendedType:  (*descriptorpb.EnumValueOptions)(nil),
+		ExtensionType: (*string)(nil),
+		Field:         50711,
+		Name:          "onceward.v1.remedy",
+		Tag:           "bytes,50711,opt,name=remedy",
+		Filename:      "onceward/v1/facts.proto",
+	},
 }
 
 // Extension fields to descriptorpb.EnumValueOptions.
@@ -185,18 +183,22 @@ var (
 	//
 	// optional onceward.v1.ReasonFacts reason = 50710;
 	E_Reason = &file_onceward_v1_facts_proto_extTypes[0]
+	// What a developer does about an error of the reason. `{timeout_ms}` names an option or a field of the clients, which each language
+	// spells in its own way; `[outages](outages.md)` names a page of the guides.
+	//
+	// optional string remedy = 50711;
+	E_Remedy = &file_onceward_v1_facts_proto_extTypes[1]
 )
 
 var File_onceward_v1_facts_proto protoreflect.FileDescriptor
 
 const file_onceward_v1_facts_proto_rawDesc = "" +
 	"\n" +
-	"\x17onceward/v1/facts.proto\x12\vonceward.v1\x1a google/protobuf/descriptor.proto\"\xa2\x01\n" +
+	"\x17onceward/v1/facts.proto\x12\vonceward.v1\x1a google/protobuf/descriptor.proto\"\x8a\x01\n" +
 	"\vReasonFacts\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\tR\x04code\x12;\n" +
-	"\freason_class\x18\x02 \x01(\x0e2\x18.onceward.v1.ReasonClassR\vreasonClass\x12\x16\n" +
-	"\x06remedy\x18\x03 \x01(\tR\x06remedy\x12*\n" +
-	"\x11may_have_happened\x18\x04 \x01(\bR\x0fmayHaveHappened*\xd0\x01\n" +
+	"\freason_class\x18\x02 \x01(\x0e2\x18.onceward.v1.ReasonClassR\vreasonClass\x12*\n" +
+	"\x11may_have_happened\x18\x03 \x01(\bR\x0fmayHaveHappened*\xd0\x01\n" +
 	"\vReasonClass\x12\x1c\n" +
 	"\x18REASON_CLASS_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12REASON_CLASS_RETRY\x10\x01\x12\x15\n" +
@@ -206,7 +208,8 @@ const file_onceward_v1_facts_proto_rawDesc = "" +
 	"\x13REASON_CLASS_REUSED\x10\x05\x12\x18\n" +
 	"\x14REASON_CLASS_TOO_OLD\x10\x06\x12\x14\n" +
 	"\x10REASON_CLASS_FIX\x10\a:U\n" +
-	"\x06reason\x12!.google.protobuf.EnumValueOptions\x18\x96\x8c\x03 \x01(\v2\x18.onceward.v1.ReasonFactsR\x06reasonB\xaa\x01\n" +
+	"\x06reason\x12!.google.protobuf.EnumValueOptions\x18\x96\x8c\x03 \x01(\v2\x18.onceward.v1.ReasonFactsR\x06reason:;\n" +
+	"\x06remedy\x12!.google.protobuf.EnumValueOptions\x18\x97\x8c\x03 \x01(\tR\x06remedyB\xaa\x01\n" +
 	"\x0fcom.onceward.v1B\n" +
 	"FactsProtoP\x01Z>github.com/onceward/onceward/clients/go/onceward/v1;oncewardv1\xa2\x02\x03OXX\xaa\x02\vOnceward.V1\xca\x02\vOnceward\\V1\xe2\x02\x17Onceward\\V1\\GPBMetadata\xea\x02\fOnceward::V1b\x06proto3"
 
@@ -232,11 +235,12 @@ var file_onceward_v1_facts_proto_goTypes = []any{
 var file_onceward_v1_facts_proto_depIdxs = []int32{
 	0, // 0: onceward.v1.ReasonFacts.reason_class:type_name -> onceward.v1.ReasonClass
 	2, // 1: onceward.v1.reason:extendee -> google.protobuf.EnumValueOptions
-	1, // 2: onceward.v1.reason:type_name -> onceward.v1.ReasonFacts
-	3, // [3:3] is the sub-list for method output_type
-	3, // [3:3] is the sub-list for method input_type
-	2, // [2:3] is the sub-list for extension type_name
-	1, // [1:2] is the sub-list for extension extendee
+	2, // 2: onceward.v1.remedy:extendee -> google.protobuf.EnumValueOptions
+	1, // 3: onceward.v1.reason:type_name -> onceward.v1.ReasonFacts
+	4, // [4:4] is the sub-list for method output_type
+	4, // [4:4] is the sub-list for method input_type
+	3, // [3:4] is the sub-list for extension type_name
+	1, // [1:3] is the sub-list for extension extendee
 	0, // [0:1] is the sub-list for field type_name
 }
 
@@ -252,7 +256,7 @@ func file_onceward_v1_facts_proto_init() {
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_onceward_v1_facts_proto_rawDesc), len(file_onceward_v1_facts_proto_rawDesc)),
 			NumEnums:      1,
 			NumMessages:   1,
-			NumExtensions: 1,
+			NumExtensions: 2,
 			NumServices:   0,
 		},
 		GoTypes:           file_onceward_v1_facts_proto_goTypes,

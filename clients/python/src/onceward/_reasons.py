@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, cast
+from typing import Any
 
 from .v1 import facts_pb2
 from .v1.errors_pb2 import DESCRIPTOR
@@ -17,17 +17,18 @@ _NAMED = {
 
 def facts_of(reason: str) -> facts_pb2.ReasonFacts | None:
     """Returns the facts of a reason; None for a reason of a newer service."""
-    value = _NAMED.get(reason)
-    if value is None:
-        return None
-    # The generator of stubs gives extensions a type that their own index does not take.
-    facts: facts_pb2.ReasonFacts = value.GetOptions().Extensions[cast(Any, facts_pb2.reason)]
+    facts: facts_pb2.ReasonFacts | None = _option(reason, facts_pb2.reason)
     return facts
 
 
 def remedy_of(reason: str) -> str | None:
     """Returns what a developer does about an error of this reason; None for a reason of a newer service."""
-    facts = facts_of(reason)
-    if facts is None:
+    remedy = _option(reason, facts_pb2.remedy)
+    if remedy is None:
         return None
-    return re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", re.sub(r"[{}]", "", facts.remedy))
+    return re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", re.sub(r"[{}]", "", remedy))
+
+
+def _option(reason: str, extension: Any) -> Any:
+    value = _NAMED.get(reason)
+    return None if value is None else value.GetOptions().Extensions[extension]

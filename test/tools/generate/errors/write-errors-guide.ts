@@ -2,7 +2,7 @@ import { writeFileSync } from "node:fs";
 import { type DescEnum, getOption } from "@bufbuild/protobuf";
 import { reason as reasonFacts } from "../../../../clients/typescript/src/gen/onceward/v1/facts_pb.ts";
 import { commentOf } from "../../../../deploy/site/comments.ts";
-import { readProtoFiles } from "../openapi/proto-files.ts";
+import { readProtoFiles, remedyOf } from "../openapi/proto-files.ts";
 
 /** Writes `clients/typescript/guides/errors.md` from `errors.proto`; part of `npm run generate`. */
 const PAGE = new URL("../../../../clients/typescript/guides/errors.md", import.meta.url);
@@ -36,9 +36,9 @@ function rowsOf({ values }: DescEnum): readonly string[] {
   return values
     .filter(({ number }) => number !== 0)
     .map((value) => {
-      const { code, remedy } = getOption(value, reasonFacts);
+      const { code } = getOption(value, reasonFacts);
       const meaning = `${code === "" ? "" : `${code}. `}${commentOf(value)}`;
-      const cells = [meaning, remedy].map((text) => inTypeScript(text).replaceAll("|", "\\|"));
+      const cells = [meaning, remedyOf(value)].map((text) => inTypeScript(text).replaceAll("|", "\\|"));
       return `| \`${value.localName}\` | ${cells.join(" | ")} |`;
     });
 }

@@ -26,15 +26,15 @@ REASON_CLASS_TOO_OLD: ReasonClass
 REASON_CLASS_FIX: ReasonClass
 REASON_FIELD_NUMBER: _ClassVar[int]
 reason: _descriptor.FieldDescriptor
+REMEDY_FIELD_NUMBER: _ClassVar[int]
+remedy: _descriptor.FieldDescriptor
 
 class ReasonFacts(_message.Message):
-    __slots__ = ("code", "reason_class", "remedy", "may_have_happened")
+    __slots__ = ("code", "reason_class", "may_have_happened")
     CODE_FIELD_NUMBER: _ClassVar[int]
     REASON_CLASS_FIELD_NUMBER: _ClassVar[int]
-    REMEDY_FIELD_NUMBER: _ClassVar[int]
     MAY_HAVE_HAPPENED_FIELD_NUMBER: _ClassVar[int]
     code: str
     reason_class: ReasonClass
-    remedy: str
     may_have_happened: bool
-    def __init__(self, code: _Optional[str] = ..., reason_class: _Optional[_Union[ReasonClass, str]] = ..., remedy: _Optional[str] = ..., may_have_happened: bool = ...) -> None: ...
+    def __init__(self, code: _Optional[str] = ..., reason_class: _Optional[_Union[ReasonClass, str]] = ..., may_have_happened: bool = ...) -> None: ...

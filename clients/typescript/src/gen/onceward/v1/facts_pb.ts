@@ -12,7 +12,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file onceward/v1/facts.proto.
  */
 export const file_onceward_v1_facts: GenFile = /*@__PURE__*/
-  fileDesc("ChdvbmNld2FyZC92MS9mYWN0cy5wcm90bxILb25jZXdhcmQudjEidgoLUmVhc29uRmFjdHMSDAoEY29kZRgBIAEoCRIuCgxyZWFzb25fY2xhc3MYAiABKA4yGC5vbmNld2FyZC52MS5SZWFzb25DbGFzcxIOCgZyZW1lZHkYAyABKAkSGQoRbWF5X2hhdmVfaGFwcGVuZWQYBCABKAgq0AEKC1JlYXNvbkNsYXNzEhwKGFJFQVNPTl9DTEFTU19VTlNQRUNJRklFRBAAEhYKElJFQVNPTl9DTEFTU19SRVRSWRABEhUKEVJFQVNPTl9DTEFTU19XQUlUEAISFAoQUkVBU09OX0NMQVNTX0FTSxADEhUKEVJFQVNPTl9DTEFTU19HT05FEAQSFwoTUkVBU09OX0NMQVNTX1JFVVNFRBAFEhgKFFJFQVNPTl9DTEFTU19UT09fT0xEEAYSFAoQUkVBU09OX0NMQVNTX0ZJWBAHOlUKBnJlYXNvbhIhLmdvb2dsZS5wcm90b2J1Zi5FbnVtVmFsdWVPcHRpb25zGJaMAyABKAsyGC5vbmNld2FyZC52MS5SZWFzb25GYWN0c1IGcmVhc29uQkUKD2NvbS5vbmNld2FyZC52MUIKRmFjdHNQcm90b1ABWhZvbmNld2FyZC92MTtvbmNld2FyZHYxqgILT25jZXdhcmQuVjFiBnByb3RvMw", [file_google_protobuf_descriptor]);
+  fileDesc("ChdvbmNld2FyZC92MS9mYWN0cy5wcm90bxILb25jZXdhcmQudjEiZgoLUmVhc29uRmFjdHMSDAoEY29kZRgBIAEoCRIuCgxyZWFzb25fY2xhc3MYAiABKA4yGC5vbmNld2FyZC52MS5SZWFzb25DbGFzcxIZChFtYXlfaGF2ZV9oYXBwZW5lZBgDIAEoCCrQAQoLUmVhc29uQ2xhc3MSHAoYUkVBU09OX0NMQVNTX1VOU1BFQ0lGSUVEEAASFgoSUkVBU09OX0NMQVNTX1JFVFJZEAESFQoRUkVBU09OX0NMQVNTX1dBSVQQAhIUChBSRUFTT05fQ0xBU1NfQVNLEAMSFQoRUkVBU09OX0NMQVNTX0dPTkUQBBIXChNSRUFTT05fQ0xBU1NfUkVVU0VEEAUSGAoUUkVBU09OX0NMQVNTX1RPT19PTEQQBhIUChBSRUFTT05fQ0xBU1NfRklYEAc6VQoGcmVhc29uEiEuZ29vZ2xlLnByb3RvYnVmLkVudW1WYWx1ZU9wdGlvbnMYlowDIAEoCzIYLm9uY2V3YXJkLnYxLlJlYXNvbkZhY3RzUgZyZWFzb25CRQoPY29tLm9uY2V3YXJkLnYxQgpGYWN0c1Byb3RvUAFaFm9uY2V3YXJkL3YxO29uY2V3YXJkdjGqAgtPbmNld2FyZC5WMWIGcHJvdG8z", [file_google_protobuf_descriptor]);
 
 /**
  * @generated from message onceward.v1.ReasonFacts
@@ -33,17 +33,9 @@ export type ReasonFacts = Message<"onceward.v1.ReasonFacts"> & {
   reasonClass: ReasonClass;
 
   /**
-   * What a developer does about it. `{timeout_ms}` names an option or a field of the clients, which each language spells in its own
-   * way; `[outages](outages.md)` names a page of the guides.
-   *
-   * @generated from field: string remedy = 3;
-   */
-  remedy: string;
-
-  /**
    * Whether the call may have had its effect, or may still have it. Any other reason of the service is a definite refusal.
    *
-   * @generated from field: bool may_have_happened = 4;
+   * @generated from field: bool may_have_happened = 3;
    */
   mayHaveHappened: boolean;
 };
