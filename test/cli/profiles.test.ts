@@ -234,7 +234,7 @@ test("login asks for a key, checks it, and stores it under its role in the profi
   );
 
   const unknown = await cli.answering(type("ow_0000000000000000_no"), "login", "third", "--address", address);
-  expect(unknown).toMatchObject({ exit: 1, stderr: expect.stringContaining("The credential is not valid") });
+  expect(unknown).toMatchObject({ exit: 1, stderr: expect.stringContaining("CREDENTIAL_INVALID") });
   expect(await cli("profile", "show", "third")).toMatchObject({ exit: 4 });
   expect(await cli("login")).toMatchObject({ exit: 2, stderr: expect.stringContaining("--api-key-stdin") });
 });

@@ -18,7 +18,7 @@ test("with --json an error of the service is one object with its reason, fields 
     reason: "INVALID_REQUEST",
     message: expect.stringContaining("policy.key_retention"),
     requestId: expect.stringMatching(/^cli-/),
-    fields: [{ field: "policy.key_retention", description: expect.stringContaining("60") }],
+    fields: [{ field: "policy.key_retention", description: expect.stringContaining("1 min") }],
     metadata: {},
     exitCode: ended.exit,
   });

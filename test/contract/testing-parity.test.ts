@@ -77,7 +77,7 @@ async function take(caller: SharedCaller, steps: readonly Step[]): Promise<unkno
         turn.forEach((operation, index) => {
           noteGrant(granted, nameOf(operation), answers[index]);
         });
-        responses.push(...answers.map((answer) => relativeTimes(withoutMoments(answer), caller.nowMs())));
+        responses.push(...answers.map((answer) => relativeTimes(withoutWords(answer), caller.nowMs())));
       }
     }
   }
@@ -97,10 +97,22 @@ function agedRequest(
   return { ...request, value: { ...request.value, keyCreatedAt } };
 }
 
-/** The metadata of KEY_TOO_OLD has times as texts, which differ between the services. */
-function withoutMoments(response: ItemResponse): ItemResponse {
-  if (response?.case !== "error" || response.value.reason !== ErrorReason.KEY_TOO_OLD) return response;
-  return { ...response, value: { ...response.value, metadata: {} } };
+/**
+ * An error without its words, which are the service's alone, and without the metadata of KEY_TOO_OLD, whose times differ between
+ * the services.
+ */
+function withoutWords(response: ItemResponse): ItemResponse {
+  if (response?.case !== "error") return response;
+  const { value } = response;
+  return {
+    ...response,
+    value: {
+      ...value,
+      message: "",
+      fieldViolations: value.fieldViolations.map((each) => ({ ...each, description: "" })),
+      ...(value.reason === ErrorReason.KEY_TOO_OLD && { metadata: {} }),
+    },
+  };
 }
 
 function nameOf({ namespace, key }: Operation): string {

@@ -77,7 +77,7 @@ test("a value out of its range is a violation of its path", () => {
   QUOTA_MESSAGES.parse(create(QuotasSchema, { weight: 101, storedBytes: 0n }), violations);
   expect(() => violations.throwIfAny()).toThrow(
     "policy.on_lease_expiry must be ON_LEASE_EXPIRY_RECLAIM or ON_LEASE_EXPIRY_HOLD; " +
-      "policy_bounds.min_key_retention must be between 60 s and 400 days; " +
+      "policy_bounds.min_key_retention must be between 1 min and 400 days; " +
       "quotas.stored_bytes must be between 1 and 9007199254740991; " +
       "quotas.weight must be between 1 and 100",
   );
