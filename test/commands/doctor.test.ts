@@ -32,7 +32,9 @@ test("doctor exits with 0, 1, 2 or 3, by the most severe finding", async () => {
   const warned = await doctor({}, "--json");
   expect(warned).toMatchObject({ exit: 1, stderr: "" });
   expect(JSON.parse(warned.stdout)).toMatchObject({
-    findings: [{ id: "deadlock_timeout_short", severity: "warning" }, {}, {}],
+    findings: expect.arrayContaining([
+      expect.objectContaining({ id: "deadlock_timeout_short", severity: "warning" }),
+    ]),
     passed: expect.arrayContaining(["schema"]),
     skipped: [],
   });
