@@ -16,14 +16,12 @@ const protoFiles = readProtoFiles();
 
 function reasonsOf(name: string) {
   const { values } = protoFiles.getEnum(`onceward.v1.${name}`) as DescEnum;
-  return values
-    .slice(1)
-    .map((value) => ({
-      value,
-      reason: value.localName,
-      remedy: remedyOf(value),
-      ...getOption(value, reasonFacts),
-    }));
+  return values.slice(1).map((value) => ({
+    value,
+    reason: value.localName,
+    remedy: remedyOf(value),
+    ...getOption(value, reasonFacts),
+  }));
 }
 
 /** Returns the texts of all tests of a folder. */
