@@ -104,10 +104,10 @@ const INCIDENTS: readonly Incident[] = [
   },
   {
     job: "onceward-certificate",
-    name: "a certificate that expires tomorrow",
+    name: "a certificate that expires in three days",
     alerts: ["OncewardCertificateExpires"],
     async begin({ defer, start }) {
-      const certificate = await makeCertificate(1);
+      const certificate = await makeCertificate(3);
       defer(() => certificate.remove());
       return { replica: { ...(await start(tlsSettings(certificate))), isTls: true } };
     },
