@@ -1,14 +1,6 @@
-import { execFileSync } from "node:child_process";
-import {
-  createFileRegistry,
-  type DescEnum,
-  type DescField,
-  type DescMessage,
-  type DescService,
-  fromBinary,
-} from "@bufbuild/protobuf";
-import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
+import type { DescEnum, DescField, DescMessage, DescService } from "@bufbuild/protobuf";
 import { commentOf } from "./comments.ts";
+import { readProtoFiles } from "./proto-files.ts";
 
 /**
  * Returns the reference of all services, messages and enumerations of `proto/` as Markdown, in the order of the files.
@@ -17,9 +9,9 @@ import { commentOf } from "./comments.ts";
  * @param proto The folder of the proto files.
  */
 export function apiReference(buf: string, proto: string): string {
-  const built = execFileSync(buf, ["build", proto, "--output", "-"], { maxBuffer: 64 * 1024 * 1024 });
-  const registry = createFileRegistry(fromBinary(FileDescriptorSetSchema, built));
-  const files = [...registry.files].filter(({ proto: { package: name } }) => name === "onceward.v1");
+  const files = [...readProtoFiles(buf, proto).files].filter(
+    ({ proto: { package: name } }) => name === "onceward.v1",
+  );
   return [
     "# API",
     "All calls, over gRPC, gRPC-Web, Connect and JSON. Written from the comments of the proto files.",

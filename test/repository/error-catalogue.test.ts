@@ -6,16 +6,14 @@ import { expect, test } from "vitest";
 import { commentOf } from "../../deploy/site/comments.ts";
 import { CODES } from "../../server/src/core/claims/batch-errors.ts";
 import { reason as reasonFacts } from "../../server/src/gen/onceward/v1/facts_pb.ts";
-import { readProtoFiles, remedyOf } from "../tools/generate/openapi/proto-files.ts";
+import { PROTO_FILES, remedyOf } from "../tools/generate/openapi/proto-files.ts";
 
 const TESTS = fileURLToPath(new URL("../", import.meta.url));
 /** Folders of tests that call a server. */
 const TESTS_OF_SERVER = ["admin", "contract", "outage", "store", "transports"];
 
-const protoFiles = readProtoFiles();
-
 function reasonsOf(name: string) {
-  const { values } = protoFiles.getEnum(`onceward.v1.${name}`) as DescEnum;
+  const { values } = PROTO_FILES.getEnum(`onceward.v1.${name}`) as DescEnum;
   return values.slice(1).map((value) => ({
     value,
     reason: value.localName,

@@ -2,12 +2,10 @@ import { writeFileSync } from "node:fs";
 import { type DescEnum, getOption } from "@bufbuild/protobuf";
 import { reason as reasonFacts } from "../../../../clients/typescript/src/gen/onceward/v1/facts_pb.ts";
 import { commentOf } from "../../../../deploy/site/comments.ts";
-import { readProtoFiles, remedyOf } from "../openapi/proto-files.ts";
+import { PROTO_FILES, remedyOf } from "../openapi/proto-files.ts";
 
 /** Writes `clients/typescript/guides/errors.md` from `errors.proto`; part of `npm run generate`. */
 const PAGE = new URL("../../../../clients/typescript/guides/errors.md", import.meta.url);
-
-const protoFiles = readProtoFiles();
 
 writeFileSync(
   PAGE,
@@ -27,7 +25,7 @@ ${table("ClientReason")}`,
 );
 
 function table(name: string): string {
-  const reasons = protoFiles.getEnum(`onceward.v1.${name}`);
+  const reasons = PROTO_FILES.getEnum(`onceward.v1.${name}`);
   if (reasons === undefined) throw new Error(`errors.proto has no ${name}`);
   return ["| reason | meaning | remedy |", "| --- | --- | --- |", ...rowsOf(reasons), ""].join("\n");
 }
