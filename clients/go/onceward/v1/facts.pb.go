@@ -95,6 +95,114 @@ func (ReasonClass) EnumDescriptor() ([]byte, []int) {
 	return file_onceward_v1_facts_proto_rawDescGZIP(), []int{0}
 }
 
+type Unit int32
+
+const (
+	// Of a number: a count. Of a duration: milliseconds.
+	Unit_UNIT_UNSPECIFIED Unit = 0
+	// Of a duration: whole seconds.
+	Unit_UNIT_SECONDS Unit = 1
+	// Of a number: bytes, typed such as "64KiB".
+	Unit_UNIT_BYTES Unit = 2
+)
+
+// Enum value maps for Unit.
+var (
+	Unit_name = map[int32]string{
+		0: "UNIT_UNSPECIFIED",
+		1: "UNIT_SECONDS",
+		2: "UNIT_BYTES",
+	}
+	Unit_value = map[string]int32{
+		"UNIT_UNSPECIFIED": 0,
+		"UNIT_SECONDS":     1,
+		"UNIT_BYTES":       2,
+	}
+)
+
+func (x Unit) Enum() *Unit {
+	p := new(Unit)
+	*p = x
+	return p
+}
+
+func (x Unit) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Unit) Descriptor() protoreflect.EnumDescriptor {
+	return file_onceward_v1_facts_proto_enumTypes[1].Descriptor()
+}
+
+func (Unit) Type() protoreflect.EnumType {
+	return &file_onceward_v1_facts_proto_enumTypes[1]
+}
+
+func (x Unit) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Unit.Descriptor instead.
+func (Unit) EnumDescriptor() ([]byte, []int) {
+	return file_onceward_v1_facts_proto_rawDescGZIP(), []int{1}
+}
+
+// The credential that the RPCs of a service take.
+type Role int32
+
+const (
+	Role_ROLE_UNSPECIFIED Role = 0
+	// An API key of a namespace's callers, or a token with its rights.
+	Role_ROLE_CALLER Role = 1
+	// A tenant's administrator.
+	Role_ROLE_TENANT_ADMIN Role = 2
+	// The operator of the service.
+	Role_ROLE_OPERATOR Role = 3
+)
+
+// Enum value maps for Role.
+var (
+	Role_name = map[int32]string{
+		0: "ROLE_UNSPECIFIED",
+		1: "ROLE_CALLER",
+		2: "ROLE_TENANT_ADMIN",
+		3: "ROLE_OPERATOR",
+	}
+	Role_value = map[string]int32{
+		"ROLE_UNSPECIFIED":  0,
+		"ROLE_CALLER":       1,
+		"ROLE_TENANT_ADMIN": 2,
+		"ROLE_OPERATOR":     3,
+	}
+)
+
+func (x Role) Enum() *Role {
+	p := new(Role)
+	*p = x
+	return p
+}
+
+func (x Role) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Role) Descriptor() protoreflect.EnumDescriptor {
+	return file_onceward_v1_facts_proto_enumTypes[2].Descriptor()
+}
+
+func (Role) Type() protoreflect.EnumType {
+	return &file_onceward_v1_facts_proto_enumTypes[2]
+}
+
+func (x Role) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Role.Descriptor instead.
+func (Role) EnumDescriptor() ([]byte, []int) {
+	return file_onceward_v1_facts_proto_rawDescGZIP(), []int{2}
+}
+
 type ReasonFacts struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The name of the google.rpc.Code of every error with this reason. Empty for a reason of the client itself.
@@ -158,6 +266,114 @@ func (x *ReasonFacts) GetMayHaveHappened() bool {
 	return false
 }
 
+// What a value of a field must be, and how people read and type it.
+type FieldFacts struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The least and the greatest value, both allowed: of a duration in milliseconds, of a text its length in bytes of UTF-8, of bytes
+	// their number, of a list or a map the number of its entries. 0: no limit.
+	Min int64 `protobuf:"varint,1,opt,name=min,proto3" json:"min,omitempty"`
+	Max int64 `protobuf:"varint,2,opt,name=max,proto3" json:"max,omitempty"`
+	// The value that applies where the field is not set, in the form in which the command line takes it, such as "72h". Empty: none.
+	Default string `protobuf:"bytes,3,opt,name=default,proto3" json:"default,omitempty"`
+	// What people call the field, such as "key retention".
+	Label string `protobuf:"bytes,4,opt,name=label,proto3" json:"label,omitempty"`
+	// What it decides, in one line that continues its label, without its range and its default.
+	Help string `protobuf:"bytes,5,opt,name=help,proto3" json:"help,omitempty"`
+	// The unit in which it is stored and typed.
+	Unit Unit `protobuf:"varint,6,opt,name=unit,proto3,enum=onceward.v1.Unit" json:"unit,omitempty"`
+	// A regular expression (RE2) that a text matches as a whole, and what it asks for in words, as errors have it.
+	Pattern       string `protobuf:"bytes,7,opt,name=pattern,proto3" json:"pattern,omitempty"`
+	Rule          string `protobuf:"bytes,8,opt,name=rule,proto3" json:"rule,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FieldFacts) Reset() {
+	*x = FieldFacts{}
+	mi := &file_onceward_v1_facts_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FieldFacts) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FieldFacts) ProtoMessage() {}
+
+func (x *FieldFacts) ProtoReflect() protoreflect.Message {
+	mi := &file_onceward_v1_facts_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FieldFacts.ProtoReflect.Descriptor instead.
+func (*FieldFacts) Descriptor() ([]byte, []int) {
+	return file_onceward_v1_facts_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *FieldFacts) GetMin() int64 {
+	if x != nil {
+		return x.Min
+	}
+	return 0
+}
+
+func (x *FieldFacts) GetMax() int64 {
+	if x != nil {
+		return x.Max
+	}
+	return 0
+}
+
+func (x *FieldFacts) GetDefault() string {
+	if x != nil {
+		return x.Default
+	}
+	return ""
+}
+
+func (x *FieldFacts) GetLabel() string {
+	if x != nil {
+		return x.Label
+	}
+	return ""
+}
+
+func (x *FieldFacts) GetHelp() string {
+	if x != nil {
+		return x.Help
+	}
+	return ""
+}
+
+func (x *FieldFacts) GetUnit() Unit {
+	if x != nil {
+		return x.Unit
+	}
+	return Unit_UNIT_UNSPECIFIED
+}
+
+func (x *FieldFacts) GetPattern() string {
+	if x != nil {
+		return x.Pattern
+	}
+	return ""
+}
+
+func (x *FieldFacts) GetRule() string {
+	if x != nil {
+		return x.Rule
+	}
+	return ""
+}
+
 var file_onceward_v1_facts_proto_extTypes = []protoimpl.ExtensionInfo{
 	{
 		ExtendedType:  (*descriptorpb.EnumValueOptions)(nil),
@@ -175,6 +391,22 @@ var file_onceward_v1_facts_proto_extTypes = []protoimpl.ExtensionInfo{
 		Tag:           "bytes,50711,opt,name=remedy",
 		Filename:      "onceward/v1/facts.proto",
 	},
+	{
+		ExtendedType:  (*descriptorpb.FieldOptions)(nil),
+		ExtensionType: (*FieldFacts)(nil),
+		Field:         50712,
+		Name:          "onceward.v1.field",
+		Tag:           "bytes,50712,opt,name=field",
+		Filename:      "onceward/v1/facts.proto",
+	},
+	{
+		ExtendedType:  (*descriptorpb.ServiceOptions)(nil),
+		ExtensionType: (*Role)(nil),
+		Field:         50713,
+		Name:          "onceward.v1.role",
+		Tag:           "varint,50713,opt,name=role,enum=onceward.v1.Role",
+		Filename:      "onceward/v1/facts.proto",
+	},
 }
 
 // Extension fields to descriptorpb.EnumValueOptions.
@@ -190,6 +422,22 @@ var (
 	E_Remedy = &file_onceward_v1_facts_proto_extTypes[1]
 )
 
+// Extension fields to descriptorpb.FieldOptions.
+var (
+	// Of each field that has a limit, a default or a form in which people type it.
+	//
+	// optional onceward.v1.FieldFacts field = 50712;
+	E_Field = &file_onceward_v1_facts_proto_extTypes[2]
+)
+
+// Extension fields to descriptorpb.ServiceOptions.
+var (
+	// Of each service.
+	//
+	// optional onceward.v1.Role role = 50713;
+	E_Role = &file_onceward_v1_facts_proto_extTypes[3]
+)
+
 var File_onceward_v1_facts_proto protoreflect.FileDescriptor
 
 const file_onceward_v1_facts_proto_rawDesc = "" +
@@ -198,7 +446,17 @@ const file_onceward_v1_facts_proto_rawDesc = "" +
 	"\vReasonFacts\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\tR\x04code\x12;\n" +
 	"\freason_class\x18\x02 \x01(\x0e2\x18.onceward.v1.ReasonClassR\vreasonClass\x12*\n" +
-	"\x11may_have_happened\x18\x03 \x01(\bR\x0fmayHaveHappened*\xd0\x01\n" +
+	"\x11may_have_happened\x18\x03 \x01(\bR\x0fmayHaveHappened\"\xc9\x01\n" +
+	"\n" +
+	"FieldFacts\x12\x10\n" +
+	"\x03min\x18\x01 \x01(\x03R\x03min\x12\x10\n" +
+	"\x03max\x18\x02 \x01(\x03R\x03max\x12\x18\n" +
+	"\adefault\x18\x03 \x01(\tR\adefault\x12\x14\n" +
+	"\x05label\x18\x04 \x01(\tR\x05label\x12\x12\n" +
+	"\x04help\x18\x05 \x01(\tR\x04help\x12%\n" +
+	"\x04unit\x18\x06 \x01(\x0e2\x11.onceward.v1.UnitR\x04unit\x12\x18\n" +
+	"\apattern\x18\a \x01(\tR\apattern\x12\x12\n" +
+	"\x04rule\x18\b \x01(\tR\x04rule*\xd0\x01\n" +
 	"\vReasonClass\x12\x1c\n" +
 	"\x18REASON_CLASS_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12REASON_CLASS_RETRY\x10\x01\x12\x15\n" +
@@ -207,9 +465,21 @@ const file_onceward_v1_facts_proto_rawDesc = "" +
 	"\x11REASON_CLASS_GONE\x10\x04\x12\x17\n" +
 	"\x13REASON_CLASS_REUSED\x10\x05\x12\x18\n" +
 	"\x14REASON_CLASS_TOO_OLD\x10\x06\x12\x14\n" +
-	"\x10REASON_CLASS_FIX\x10\a:U\n" +
+	"\x10REASON_CLASS_FIX\x10\a*>\n" +
+	"\x04Unit\x12\x14\n" +
+	"\x10UNIT_UNSPECIFIED\x10\x00\x12\x10\n" +
+	"\fUNIT_SECONDS\x10\x01\x12\x0e\n" +
+	"\n" +
+	"UNIT_BYTES\x10\x02*W\n" +
+	"\x04Role\x12\x14\n" +
+	"\x10ROLE_UNSPECIFIED\x10\x00\x12\x0f\n" +
+	"\vROLE_CALLER\x10\x01\x12\x15\n" +
+	"\x11ROLE_TENANT_ADMIN\x10\x02\x12\x11\n" +
+	"\rROLE_OPERATOR\x10\x03:U\n" +
 	"\x06reason\x12!.google.protobuf.EnumValueOptions\x18\x96\x8c\x03 \x01(\v2\x18.onceward.v1.ReasonFactsR\x06reason:;\n" +
-	"\x06remedy\x12!.google.protobuf.EnumValueOptions\x18\x97\x8c\x03 \x01(\tR\x06remedyB\xaa\x01\n" +
+	"\x06remedy\x12!.google.protobuf.EnumValueOptions\x18\x97\x8c\x03 \x01(\tR\x06remedy:N\n" +
+	"\x05field\x12\x1d.google.protobuf.FieldOptions\x18\x98\x8c\x03 \x01(\v2\x17.onceward.v1.FieldFactsR\x05field:H\n" +
+	"\x04role\x12\x1f.google.protobuf.ServiceOptions\x18\x99\x8c\x03 \x01(\x0e2\x11.onceward.v1.RoleR\x04roleB\xaa\x01\n" +
 	"\x0fcom.onceward.v1B\n" +
 	"FactsProtoP\x01Z>github.com/onceward/onceward/clients/go/onceward/v1;oncewardv1\xa2\x02\x03OXX\xaa\x02\vOnceward.V1\xca\x02\vOnceward\\V1\xe2\x02\x17Onceward\\V1\\GPBMetadata\xea\x02\fOnceward::V1b\x06proto3"
 
@@ -225,23 +495,33 @@ func file_onceward_v1_facts_proto_rawDescGZIP() []byte {
 	return file_onceward_v1_facts_proto_rawDescData
 }
 
-var file_onceward_v1_facts_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_onceward_v1_facts_proto_msgTypes = make([]protoimpl.MessageInfo, 1)
+var file_onceward_v1_facts_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
+var file_onceward_v1_facts_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
 var file_onceward_v1_facts_proto_goTypes = []any{
 	(ReasonClass)(0),                      // 0: onceward.v1.ReasonClass
-	(*ReasonFacts)(nil),                   // 1: onceward.v1.ReasonFacts
-	(*descriptorpb.EnumValueOptions)(nil), // 2: google.protobuf.EnumValueOptions
+	(Unit)(0),                             // 1: onceward.v1.Unit
+	(Role)(0),                             // 2: onceward.v1.Role
+	(*ReasonFacts)(nil),                   // 3: onceward.v1.ReasonFacts
+	(*FieldFacts)(nil),                    // 4: onceward.v1.FieldFacts
+	(*descriptorpb.EnumValueOptions)(nil), // 5: google.protobuf.EnumValueOptions
+	(*descriptorpb.FieldOptions)(nil),     // 6: google.protobuf.FieldOptions
+	(*descriptorpb.ServiceOptions)(nil),   // 7: google.protobuf.ServiceOptions
 }
 var file_onceward_v1_facts_proto_depIdxs = []int32{
 	0, // 0: onceward.v1.ReasonFacts.reason_class:type_name -> onceward.v1.ReasonClass
-	2, // 1: onceward.v1.reason:extendee -> google.protobuf.EnumValueOptions
-	2, // 2: onceward.v1.remedy:extendee -> google.protobuf.EnumValueOptions
-	1, // 3: onceward.v1.reason:type_name -> onceward.v1.ReasonFacts
-	4, // [4:4] is the sub-list for method output_type
-	4, // [4:4] is the sub-list for method input_type
-	3, // [3:4] is the sub-list for extension type_name
-	1, // [1:3] is the sub-list for extension extendee
-	0, // [0:1] is the sub-list for field type_name
+	1, // 1: onceward.v1.FieldFacts.unit:type_name -> onceward.v1.Unit
+	5, // 2: onceward.v1.reason:extendee -> google.protobuf.EnumValueOptions
+	5, // 3: onceward.v1.remedy:extendee -> google.protobuf.EnumValueOptions
+	6, // 4: onceward.v1.field:extendee -> google.protobuf.FieldOptions
+	7, // 5: onceward.v1.role:extendee -> google.protobuf.ServiceOptions
+	3, // 6: onceward.v1.reason:type_name -> onceward.v1.ReasonFacts
+	4, // 7: onceward.v1.field:type_name -> onceward.v1.FieldFacts
+	2, // 8: onceward.v1.role:type_name -> onceward.v1.Role
+	9, // [9:9] is the sub-list for method output_type
+	9, // [9:9] is the sub-list for method input_type
+	6, // [6:9] is the sub-list for extension type_name
+	2, // [2:6] is the sub-list for extension extendee
+	0, // [0:2] is the sub-list for field type_name
 }
 
 func init() { file_onceward_v1_facts_proto_init() }
@@ -254,9 +534,9 @@ func file_onceward_v1_facts_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_onceward_v1_facts_proto_rawDesc), len(file_onceward_v1_facts_proto_rawDesc)),
-			NumEnums:      1,
-			NumMessages:   1,
-			NumExtensions: 2,
+			NumEnums:      3,
+			NumMessages:   2,
+			NumExtensions: 4,
 			NumServices:   0,
 		},
 		GoTypes:           file_onceward_v1_facts_proto_goTypes,

@@ -16,6 +16,19 @@ class ReasonClass(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     REASON_CLASS_REUSED: _ClassVar[ReasonClass]
     REASON_CLASS_TOO_OLD: _ClassVar[ReasonClass]
     REASON_CLASS_FIX: _ClassVar[ReasonClass]
+
+class Unit(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    UNIT_UNSPECIFIED: _ClassVar[Unit]
+    UNIT_SECONDS: _ClassVar[Unit]
+    UNIT_BYTES: _ClassVar[Unit]
+
+class Role(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    ROLE_UNSPECIFIED: _ClassVar[Role]
+    ROLE_CALLER: _ClassVar[Role]
+    ROLE_TENANT_ADMIN: _ClassVar[Role]
+    ROLE_OPERATOR: _ClassVar[Role]
 REASON_CLASS_UNSPECIFIED: ReasonClass
 REASON_CLASS_RETRY: ReasonClass
 REASON_CLASS_WAIT: ReasonClass
@@ -24,10 +37,21 @@ REASON_CLASS_GONE: ReasonClass
 REASON_CLASS_REUSED: ReasonClass
 REASON_CLASS_TOO_OLD: ReasonClass
 REASON_CLASS_FIX: ReasonClass
+UNIT_UNSPECIFIED: Unit
+UNIT_SECONDS: Unit
+UNIT_BYTES: Unit
+ROLE_UNSPECIFIED: Role
+ROLE_CALLER: Role
+ROLE_TENANT_ADMIN: Role
+ROLE_OPERATOR: Role
 REASON_FIELD_NUMBER: _ClassVar[int]
 reason: _descriptor.FieldDescriptor
 REMEDY_FIELD_NUMBER: _ClassVar[int]
 remedy: _descriptor.FieldDescriptor
+FIELD_FIELD_NUMBER: _ClassVar[int]
+field: _descriptor.FieldDescriptor
+ROLE_FIELD_NUMBER: _ClassVar[int]
+role: _descriptor.FieldDescriptor
 
 class ReasonFacts(_message.Message):
     __slots__ = ("code", "reason_class", "may_have_happened")
@@ -38,3 +62,23 @@ class ReasonFacts(_message.Message):
     reason_class: ReasonClass
     may_have_happened: bool
     def __init__(self, code: _Optional[str] = ..., reason_class: _Optional[_Union[ReasonClass, str]] = ..., may_have_happened: bool = ...) -> None: ...
+
+class FieldFacts(_message.Message):
+    __slots__ = ("min", "max", "default", "label", "help", "unit", "pattern", "rule")
+    MIN_FIELD_NUMBER: _ClassVar[int]
+    MAX_FIELD_NUMBER: _ClassVar[int]
+    DEFAULT_FIELD_NUMBER: _ClassVar[int]
+    LABEL_FIELD_NUMBER: _ClassVar[int]
+    HELP_FIELD_NUMBER: _ClassVar[int]
+    UNIT_FIELD_NUMBER: _ClassVar[int]
+    PATTERN_FIELD_NUMBER: _ClassVar[int]
+    RULE_FIELD_NUMBER: _ClassVar[int]
+    min: int
+    max: int
+    default: str
+    label: str
+    help: str
+    unit: Unit
+    pattern: str
+    rule: str
+    def __init__(self, min: _Optional[int] = ..., max: _Optional[int] = ..., default: _Optional[str] = ..., label: _Optional[str] = ..., help: _Optional[str] = ..., unit: _Optional[_Union[Unit, str]] = ..., pattern: _Optional[str] = ..., rule: _Optional[str] = ...) -> None: ...

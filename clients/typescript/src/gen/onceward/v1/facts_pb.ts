@@ -4,7 +4,7 @@
 
 import type { GenEnum, GenExtension, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, extDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
-import type { EnumValueOptions } from "@bufbuild/protobuf/wkt";
+import type { EnumValueOptions, FieldOptions, ServiceOptions } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_descriptor } from "@bufbuild/protobuf/wkt";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
@@ -12,7 +12,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file onceward/v1/facts.proto.
  */
 export const file_onceward_v1_facts: GenFile = /*@__PURE__*/
-  fileDesc("ChdvbmNld2FyZC92MS9mYWN0cy5wcm90bxILb25jZXdhcmQudjEiZgoLUmVhc29uRmFjdHMSDAoEY29kZRgBIAEoCRIuCgxyZWFzb25fY2xhc3MYAiABKA4yGC5vbmNld2FyZC52MS5SZWFzb25DbGFzcxIZChFtYXlfaGF2ZV9oYXBwZW5lZBgDIAEoCCrQAQoLUmVhc29uQ2xhc3MSHAoYUkVBU09OX0NMQVNTX1VOU1BFQ0lGSUVEEAASFgoSUkVBU09OX0NMQVNTX1JFVFJZEAESFQoRUkVBU09OX0NMQVNTX1dBSVQQAhIUChBSRUFTT05fQ0xBU1NfQVNLEAMSFQoRUkVBU09OX0NMQVNTX0dPTkUQBBIXChNSRUFTT05fQ0xBU1NfUkVVU0VEEAUSGAoUUkVBU09OX0NMQVNTX1RPT19PTEQQBhIUChBSRUFTT05fQ0xBU1NfRklYEAc6VQoGcmVhc29uEiEuZ29vZ2xlLnByb3RvYnVmLkVudW1WYWx1ZU9wdGlvbnMYlowDIAEoCzIYLm9uY2V3YXJkLnYxLlJlYXNvbkZhY3RzUgZyZWFzb25CRQoPY29tLm9uY2V3YXJkLnYxQgpGYWN0c1Byb3RvUAFaFm9uY2V3YXJkL3YxO29uY2V3YXJkdjGqAgtPbmNld2FyZC5WMWIGcHJvdG8z", [file_google_protobuf_descriptor]);
+  fileDesc("ChdvbmNld2FyZC92MS9mYWN0cy5wcm90bxILb25jZXdhcmQudjEiZgoLUmVhc29uRmFjdHMSDAoEY29kZRgBIAEoCRIuCgxyZWFzb25fY2xhc3MYAiABKA4yGC5vbmNld2FyZC52MS5SZWFzb25DbGFzcxIZChFtYXlfaGF2ZV9oYXBwZW5lZBgDIAEoCCKUAQoKRmllbGRGYWN0cxILCgNtaW4YASABKAMSCwoDbWF4GAIgASgDEg8KB2RlZmF1bHQYAyABKAkSDQoFbGFiZWwYBCABKAkSDAoEaGVscBgFIAEoCRIfCgR1bml0GAYgASgOMhEub25jZXdhcmQudjEuVW5pdBIPCgdwYXR0ZXJuGAcgASgJEgwKBHJ1bGUYCCABKAkq0AEKC1JlYXNvbkNsYXNzEhwKGFJFQVNPTl9DTEFTU19VTlNQRUNJRklFRBAAEhYKElJFQVNPTl9DTEFTU19SRVRSWRABEhUKEVJFQVNPTl9DTEFTU19XQUlUEAISFAoQUkVBU09OX0NMQVNTX0FTSxADEhUKEVJFQVNPTl9DTEFTU19HT05FEAQSFwoTUkVBU09OX0NMQVNTX1JFVVNFRBAFEhgKFFJFQVNPTl9DTEFTU19UT09fT0xEEAYSFAoQUkVBU09OX0NMQVNTX0ZJWBAHKj4KBFVuaXQSFAoQVU5JVF9VTlNQRUNJRklFRBAAEhAKDFVOSVRfU0VDT05EUxABEg4KClVOSVRfQllURVMQAipXCgRSb2xlEhQKEFJPTEVfVU5TUEVDSUZJRUQQABIPCgtST0xFX0NBTExFUhABEhUKEVJPTEVfVEVOQU5UX0FETUlOEAISEQoNUk9MRV9PUEVSQVRPUhADOlUKBnJlYXNvbhIhLmdvb2dsZS5wcm90b2J1Zi5FbnVtVmFsdWVPcHRpb25zGJaMAyABKAsyGC5vbmNld2FyZC52MS5SZWFzb25GYWN0c1IGcmVhc29uOk4KBWZpZWxkEh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxiYjAMgASgLMhcub25jZXdhcmQudjEuRmllbGRGYWN0c1IFZmllbGQ6SAoEcm9sZRIfLmdvb2dsZS5wcm90b2J1Zi5TZXJ2aWNlT3B0aW9ucxiZjAMgASgOMhEub25jZXdhcmQudjEuUm9sZVIEcm9sZUJFCg9jb20ub25jZXdhcmQudjFCCkZhY3RzUHJvdG9QAVoWb25jZXdhcmQvdjE7b25jZXdhcmR2MaoCC09uY2V3YXJkLlYxYgZwcm90bzM", [file_google_protobuf_descriptor]);
 
 /**
  * @generated from message onceward.v1.ReasonFacts
@@ -46,6 +46,73 @@ export type ReasonFacts = Message<"onceward.v1.ReasonFacts"> & {
  */
 export const ReasonFactsSchema: GenMessage<ReasonFacts> = /*@__PURE__*/
   messageDesc(file_onceward_v1_facts, 0);
+
+/**
+ * What a value of a field must be, and how people read and type it.
+ *
+ * @generated from message onceward.v1.FieldFacts
+ */
+export type FieldFacts = Message<"onceward.v1.FieldFacts"> & {
+  /**
+   * The least and the greatest value, both allowed: of a duration in milliseconds, of a text its length in bytes of UTF-8, of bytes
+   * their number, of a list or a map the number of its entries. 0: no limit.
+   *
+   * @generated from field: int64 min = 1;
+   */
+  min: bigint;
+
+  /**
+   * @generated from field: int64 max = 2;
+   */
+  max: bigint;
+
+  /**
+   * The value that applies where the field is not set, in the form in which the command line takes it, such as "72h". Empty: none.
+   *
+   * @generated from field: string default = 3;
+   */
+  default: string;
+
+  /**
+   * What people call the field, such as "key retention".
+   *
+   * @generated from field: string label = 4;
+   */
+  label: string;
+
+  /**
+   * What it decides, in one line that continues its label, without its range and its default.
+   *
+   * @generated from field: string help = 5;
+   */
+  help: string;
+
+  /**
+   * The unit in which it is stored and typed.
+   *
+   * @generated from field: onceward.v1.Unit unit = 6;
+   */
+  unit: Unit;
+
+  /**
+   * A regular expression (RE2) that a text matches as a whole, and what it asks for in words, as errors have it.
+   *
+   * @generated from field: string pattern = 7;
+   */
+  pattern: string;
+
+  /**
+   * @generated from field: string rule = 8;
+   */
+  rule: string;
+};
+
+/**
+ * Describes the message onceward.v1.FieldFacts.
+ * Use `create(FieldFactsSchema)` to create a new message.
+ */
+export const FieldFactsSchema: GenMessage<FieldFacts> = /*@__PURE__*/
+  messageDesc(file_onceward_v1_facts, 1);
 
 /**
  * What an adapter (of HTTP, RPC, a queue, a workflow or an agent's tools) does about an error under which the effect did not run now.
@@ -124,10 +191,109 @@ export const ReasonClassSchema: GenEnum<ReasonClass> = /*@__PURE__*/
   enumDesc(file_onceward_v1_facts, 0);
 
 /**
+ * @generated from enum onceward.v1.Unit
+ */
+export const Unit = {
+  /**
+   * Of a number: a count. Of a duration: milliseconds.
+   *
+   * @generated from enum value: UNIT_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * Of a duration: whole seconds.
+   *
+   * @generated from enum value: UNIT_SECONDS = 1;
+   */
+  SECONDS: 1,
+
+  /**
+   * Of a number: bytes, typed such as "64KiB".
+   *
+   * @generated from enum value: UNIT_BYTES = 2;
+   */
+  BYTES: 2,
+} as const;
+
+/**
+ * @generated from enum onceward.v1.Unit
+ */
+export type Unit = (typeof Unit)[keyof typeof Unit] | UnknownEnum;
+
+/**
+ * Describes the enum onceward.v1.Unit.
+ */
+export const UnitSchema: GenEnum<Unit> = /*@__PURE__*/
+  enumDesc(file_onceward_v1_facts, 1);
+
+/**
+ * The credential that the RPCs of a service take.
+ *
+ * @generated from enum onceward.v1.Role
+ */
+export const Role = {
+  /**
+   * @generated from enum value: ROLE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * An API key of a namespace's callers, or a token with its rights.
+   *
+   * @generated from enum value: ROLE_CALLER = 1;
+   */
+  CALLER: 1,
+
+  /**
+   * A tenant's administrator.
+   *
+   * @generated from enum value: ROLE_TENANT_ADMIN = 2;
+   */
+  TENANT_ADMIN: 2,
+
+  /**
+   * The operator of the service.
+   *
+   * @generated from enum value: ROLE_OPERATOR = 3;
+   */
+  OPERATOR: 3,
+} as const;
+
+/**
+ * The credential that the RPCs of a service take.
+ *
+ * @generated from enum onceward.v1.Role
+ */
+export type Role = (typeof Role)[keyof typeof Role] | UnknownEnum;
+
+/**
+ * Describes the enum onceward.v1.Role.
+ */
+export const RoleSchema: GenEnum<Role> = /*@__PURE__*/
+  enumDesc(file_onceward_v1_facts, 2);
+
+/**
  * Of each reason of an error.
  *
  * @generated from extension: onceward.v1.ReasonFacts reason = 50710;
  */
 export const reason: GenExtension<EnumValueOptions, ReasonFacts> = /*@__PURE__*/
   extDesc(file_onceward_v1_facts, 0);
+
+/**
+ * Of each field that has a limit, a default or a form in which people type it.
+ *
+ * @generated from extension: onceward.v1.FieldFacts field = 50712;
+ */
+export const field: GenExtension<FieldOptions, FieldFacts> = /*@__PURE__*/
+  extDesc(file_onceward_v1_facts, 1);
+
+/**
+ * Of each service.
+ *
+ * @generated from extension: onceward.v1.Role role = 50713;
+ */
+export const role: GenExtension<ServiceOptions, Role> = /*@__PURE__*/
+  extDesc(file_onceward_v1_facts, 2);
 
