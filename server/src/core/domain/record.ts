@@ -116,7 +116,7 @@ export function recordName(id: RecordId): string {
  * computes it. The sum is computed in whole microseconds, because the rounding error of a sum of milliseconds
  * could reach one microsecond.
  */
-export function laterMs(instantMs: number, byMs: number): number {
+export function addMs(instantMs: number, byMs: number): number {
   const seconds = Math.floor(instantMs / 1000);
   const micros = Math.round((instantMs - seconds * 1000) * 1000);
   return (seconds * 1_000_000 + micros + byMs * 1000) / 1000;
