@@ -139,7 +139,7 @@ export interface ClaimCommand {
   readonly retentionInForceS: number;
   /** When the key was created, in milliseconds since the Unix epoch; undefined: unknown. */
   readonly keyCreatedAtMs: number | undefined;
-  /** Until when the claim may begin a new life of its key, in milliseconds since the Unix epoch; undefined: for ever. */
+  /** Latest time at which the claim may create a new record, in milliseconds since the Unix epoch; undefined: no limit. */
   readonly acceptedUntilMs: number | undefined;
 }
 

@@ -109,7 +109,11 @@ export async function diagnose(
 const UNKNOWN: Pooler = { mode: "none", acceptsSettings: true };
 
 /** Makes one check. Its failure is an observation. */
-async function examine(check: Check, context: CheckContext, limitMs: number): Promise<readonly Observation[]> {
+async function examine(
+  check: Check,
+  context: CheckContext,
+  limitMs: number,
+): Promise<readonly Observation[]> {
   let timer: NodeJS.Timeout | undefined;
   const tooLate = new Promise<never>((_, reject) => {
     timer = setTimeout(() => reject(new Error("it was not done in time")), limitMs);
