@@ -38,7 +38,7 @@ from ._client import Onceward
 from ._errors import AmbiguousError, CompletionError, OncewardError
 from ._fingerprint import fingerprint_of
 from ._finish import ClaimAbandoned, judge
-from ._functions import is_coroutine_function, refuse_unbegun_function
+from ._functions import is_coroutine_function, refuse_deferred_function
 from ._keytime import key_time
 from ._limits import MAX_KEY_BYTES
 from ._mapping import is_unavailable
@@ -172,7 +172,7 @@ class AgentRun:
         :raises OncewardError: if the program or its credential is wrong.
         :raises TypeError: for a coroutine function with a blocking client, and a generator function.
         """
-        refuse_unbegun_function(fn, awaits=self.is_asyncio)
+        refuse_deferred_function(fn, awaits=self.is_asyncio)
         value: T = self._drive(self._call(call, fn))
         return value
 
@@ -404,7 +404,7 @@ def once_tool(
         raise refused_field("step", "must be set unless there is a key")
 
     def decorate(fn: Callable[P, T]) -> Callable[P, T]:
-        refuse_unbegun_function(fn, awaits=not isinstance(run, AgentRun) or run.is_asyncio)
+        refuse_deferred_function(fn, awaits=not isinstance(run, AgentRun) or run.is_asyncio)
         signature = inspect.signature(fn)
 
         def call_of(args: Any, kwargs: Any) -> tuple[AgentRun, ToolCall]:

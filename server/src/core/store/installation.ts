@@ -2,7 +2,7 @@ import type { Runner } from "./pool.ts";
 import { fromRow, type RowOf } from "./rows.ts";
 
 /** The installation as one statement read it. */
-export interface InstallationLook {
+export interface Installation {
   /**
    * Identifies this installation among all that share a Redis. Random, and replaced after each restore or
    * promotion.
@@ -26,8 +26,8 @@ export interface InstallationLook {
   readonly clockUs: number;
 }
 
-const lookAtInstallation = {
-  name: "look_at_installation",
+const selectInstallation = {
+  name: "select_installation",
   text: `
 select id,
        case when made_in is null then 'unmarked' when made_in = database_identity(xmin) then 'here' else 'elsewhere' end as origin,
@@ -37,14 +37,14 @@ select id,
   from installation`,
 };
 
-type LookRow = RowOf<InstallationLook> & { readonly readOnly: boolean };
+type InstallationRow = RowOf<Installation> & { readonly readOnly: boolean };
 
 /** Reads the installation. Returns undefined if the database accepts no writes. */
-export async function readInstallation(runner: Runner): Promise<InstallationLook | undefined> {
-  const [row] = await runner.run<LookRow>(lookAtInstallation, []);
+export async function readInstallation(runner: Runner): Promise<Installation | undefined> {
+  const [row] = await runner.run<InstallationRow>(selectInstallation, []);
   if (row === undefined) throw new Error("the installation has no id");
   const { readOnly, ...look } = row;
-  return readOnly ? undefined : fromRow<InstallationLook>(look);
+  return readOnly ? undefined : fromRow<Installation>(look);
 }
 
 const raiseStoredFloor = {

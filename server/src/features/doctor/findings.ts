@@ -1,4 +1,4 @@
-import type { Check as AnyCheck, Patient } from "../../core/feature.ts";
+import type { Check as AnyCheck, CheckContext } from "../../core/feature.ts";
 
 /** How much a finding matters: an error breaks or endangers the service, a warning will, an info may be meant. */
 export type Severity = "info" | "warning" | "error";
@@ -195,7 +195,7 @@ export interface Observation {
 
 /** Examines one subject, and finds only what the catalogue has. */
 export interface Check extends AnyCheck {
-  examine(patient: Patient): Promise<readonly Observation[]>;
+  examine(context: CheckContext): Promise<readonly Observation[]>;
 }
 
 /** A finding, complete. */

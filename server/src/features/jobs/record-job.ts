@@ -67,7 +67,7 @@ export interface ResolveWork {
 }
 
 /** Whether a record that the transaction has locked is one of those that are to be resolved. */
-export function isMeant(
+export function matches(
   record: LiveRecord,
   { leaseExpiredBeforeMs, owner, checkpoint }: AmbiguousFilter,
 ): boolean {

@@ -51,8 +51,8 @@ export const FILTER_STATE = { ...STATE, ambiguous: 4 } as const;
  * whose retention has ended, is not a record. The last examined row is returned even if it does not match, so
  * that the next search can begin behind it.
  */
-const lookAtRecords = {
-  name: "look_at_records",
+const scanRecords = {
+  name: "scan_records",
   text: `
 with examined as materialized (
   select r.state <> 0 /* forgotten */
@@ -114,7 +114,7 @@ export async function findRecords(
   latestMs?: number,
 ) {
   const until = endOf(filter);
-  const rows = await runner.run<ExaminedRow>(lookAtRecords, [
+  const rows = await runner.run<ExaminedRow>(scanRecords, [
     filter.tenantId,
     from.namespace,
     from.key,
