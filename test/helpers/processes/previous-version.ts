@@ -8,7 +8,7 @@ import { promisify } from "node:util";
 const run = promisify(execFile);
 const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 
-/** The source of the server before a change of the schema, with this version's packages. */
+/** The source of the server before a change of the schema, with the client's, whose messages it imports, and this version's packages. */
 export interface PreviousVersion {
   /** The program `onceward-server`. */
   readonly main: string;
@@ -41,7 +41,7 @@ export async function findPreviousVersion(migration?: string): Promise<string | 
  */
 export async function layOutVersion(commit: string): Promise<PreviousVersion> {
   const dir = await mkdtemp(join(tmpdir(), "ow-old-version-"));
-  await run("sh", ["-c", 'git -C "$1" archive "$2" server | tar -x -C "$3"', "sh", ROOT, commit, dir]);
+  await run("sh", ["-c", 'git -C "$1" archive "$2" server clients/typescript | tar -x -C "$3"', "sh", ROOT, commit, dir]);
   await symlink(join(ROOT, "node_modules"), join(dir, "node_modules"));
   return {
     main: join(dir, "server/src/main.ts"),
