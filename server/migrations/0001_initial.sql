@@ -574,19 +574,6 @@ create table pepper_check (
   mark bytea not null check (octet_length(mark) = 32)
 );
 
--- Replicas of the version before take their fencing tokens from the sequence, 256 from each number that they draw. It stays below
--- the clock, and each heartbeat of a newer replica raises it.
-create sequence fencing_tokens as bigint increment by 256;
-
--- Raises the sequence to 10 s ahead of the clock, which is three heartbeats. So a key that replicas of both versions claim gets rising
--- tokens, also after its row was swept. It runs as the owner, because the service's role may draw from sequences and not set them.
-create function raise_fencing_tokens() returns void
-language sql volatile security definer set search_path = public, pg_temp as $$
-  select setval('fencing_tokens', c.us + 10000000)
-    from fencing_tokens, (select (date_part('epoch', clock_timestamp()) * 1000000)::bigint as us) c
-   where last_value < c.us + 5000000
-$$;
-
 -- Gives the installation another id, keeps the floor that it found, and raises the floor of fencing tokens and the sequences of ids, but
 -- for those of tenants, beyond those that it can have given out before the database went back. False: the id is not the known one any
 -- more, so that another call was quicker, and nothing was changed. It runs as the owner, because the service's role may draw from
