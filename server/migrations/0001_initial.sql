@@ -182,9 +182,6 @@ create table records (
   primary key (tenant_id, namespace, key)
 ) with (fillfactor = 30);
 create index records_sweep_at on records (sweep_at);
--- Lists and counts a tenant's ambiguous records, the oldest first.
-create index records_ambiguous_from on records (tenant_id, ambiguous_from, namespace, key)
-  where ambiguous_from is not null;
 
 -- Replicas at work. Each one's row says that it lives, and which of its usage was stored last.
 create table replicas (
