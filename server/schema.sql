@@ -1,7 +1,5 @@
 -- The schema that the migrations make, written by `npm run schema:dump`. Not for editing, and never run.
 
-create sequence fencing_tokens as bigint increment by 256 start with 1;
-
 create table api_keys (
   id text collate "C" not null,
   tenant_id integer,
