@@ -166,7 +166,7 @@ describeAdministration("ResolveRecord", (world, transport) => {
     });
   });
 
-  test("can be repeated, which is no second change", async () => {
+  test("can be repeated without a second change", async () => {
     const released = await ambiguous();
     const first = await resolve(released.admin, RELEASE);
     expect(await resolve(released.admin, RELEASE, { reason: "again" })).toEqual(first);

@@ -40,7 +40,7 @@ describeWithPrograms(["prometheus"], "Prometheus beside a Postgres that refuses 
     await slow?.stop();
   });
 
-  /** Starts a replica under load, as a role that is no superuser, and resolves once it is scraped. */
+  /** Starts a replica under load, as a role that is not a superuser, and resolves once it is scraped. */
   async function startInstallation(job: string, watched = rehearsal) {
     const url = await postgres.createDatabase();
     const workplace = await createWorkplace();

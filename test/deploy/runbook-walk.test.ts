@@ -42,7 +42,7 @@ function sectionOf(heading: string) {
   };
 }
 
-/** A migrated database with a role of the service that is no superuser, a tenant, and a replica. */
+/** A migrated database with a role of the service that is not a superuser, a tenant, and a replica. */
 async function startInstallation(settings: Readonly<Record<string, string>> = {}) {
   const url = await postgres.createDatabase();
   const workplace = await createWorkplace();

@@ -144,7 +144,7 @@ describe("a repeat after the end of its record", () => {
     expect(await countTombstones(tenant)).toBe(0);
   });
 
-  test("is no repeat if the record was forgotten, and nothing of the key is kept", async () => {
+  test("is not a repeat if the record was forgotten, and nothing of the key is kept", async () => {
     const { tenant, client } = await tenantWithSweptOrder();
     await grant(client);
     await expect.poll(() => lateRows(tenant)).toHaveLength(1);

@@ -346,7 +346,7 @@ async function readBody(
   });
 }
 
-/** Sends a response; a client that has left is none of its concern. */
+/** Sends a response; does nothing if the client has left. */
 async function send(answer: GuardedResponse, outgoing: ServerResponse): Promise<void> {
   const { added } = answer;
   if (outgoing.destroyed) {

@@ -132,7 +132,7 @@ test.each<[string, RequestListener, string]>([
   ],
   ["by the route's time-out", () => {}, "/slow"],
   [
-    "with a response that is none",
+    "with an invalid response",
     (_, res) => void res.socket?.end("HTTP/1.1 999 No\r\ncontent-length: 0\r\n\r\n"),
     "/charges/1",
   ],

@@ -58,7 +58,7 @@ describe("1: one live token per key", () => {
     expect(violated(first, claim(50, 60, granted(2)), release(100, LOST, 1))).toEqual([1]);
   });
 
-  test("a grant that outlives its own lease is no obstacle to the next", () => {
+  test("a grant that outlives its own lease is not an obstacle to the next", () => {
     expect(violated(claim(0, 5000, granted(1)), claim(4000, 4500, granted(2)))).toEqual([]);
   });
 

@@ -243,7 +243,7 @@ test("bodies that never arrive keep nobody from signing in", async () => {
   expect(await whoIs(server, await signIn(server, adminKey))).toBe(idOf(adminKey));
 });
 
-test("a sign-in whose body is no small JSON object with a key alone is refused, and told the field", async () => {
+test("a sign-in whose body is not a small JSON object with a key alone is refused, and told the field", async () => {
   for (const [field, body] of [
     ...["", "{", "[]", "null", "{}", '{"apiKey":1}'].map((wrong) => ["apiKey", wrong] as const),
     ["apikey", '{"apikey":"ow_"}'],

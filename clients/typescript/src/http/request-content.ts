@@ -27,7 +27,7 @@ export function contentOfBody(body: unknown, contentType: string, readsAsJson: b
   return parts === undefined ? { bytes: digestOf(content) } : { parts };
 }
 
-/** Returns the value of a JSON text in UTF-8; undefined if the bytes are none. */
+/** Returns the value of a JSON text in UTF-8; undefined if the bytes are not JSON. */
 export function jsonIn(bytes: Uint8Array): unknown {
   try {
     return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));

@@ -58,7 +58,7 @@ export const CROWD_FAULTS: readonly Fault[] = [
       await Promise.all(
         Array.from({ length: CROWD }, async (_, number) => {
           const claim = { ...id, claimId: `caller-${number}` };
-          // A call that another fault loses is no known grant.
+          // A call that another fault loses is not known to be granted.
           const reply = await clients[number % clients.length]
             ?.claim(claim, { timeoutMs: TIMEOUT_MS })
             .catch(() => undefined);
