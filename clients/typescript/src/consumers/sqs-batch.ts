@@ -39,7 +39,7 @@ export interface SqsBatchResponse {
 
 /**
  * How a batch is handled. With `deadLetter: "broker"` a message that no retry can help stays in the queue, and goes to the
- * queue's dead-letter queue after `maxReceiveCount` receives; those behind it in a FIFO group wait until then. The queue's
+ * queue's dead-letter queue after `maxReceiveCount` receives; those after it in a FIFO group wait until then. The queue's
  * visibility timeout decides when a message comes again.
  */
 export interface SqsBatchOptions<Message>

@@ -13,7 +13,7 @@ export const RECENT_COUNTERS = [
   "would_be_refused",
 ] as const;
 
-/** The counters, and behind them claims by `latencyBucket`. Zeros at the end may be missing. */
+/** The counters, and after them claims by `latencyBucket`. Zeros at the end may be missing. */
 export type RecentCounts = readonly number[];
 
 /** Returns the counters by their names. */
@@ -28,7 +28,7 @@ export type CountsByNamespace = Readonly<Record<string, Readonly<Record<string, 
 /** A minute that has ended, in milliseconds since the Unix epoch. */
 export interface EndedMinute {
   readonly minuteMs: number;
-  /** By tenant; behind the counters the highest rate in claims a second, in thousandths. */
+  /** By tenant; after the counters the highest rate in claims a second, in thousandths. */
   readonly counts: Readonly<Record<string, RecentCounts>>;
 }
 

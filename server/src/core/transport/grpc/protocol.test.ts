@@ -105,7 +105,7 @@ describe("a stream's messages", () => {
   });
 });
 
-test("a message is framed with what stands behind it", () => {
+test("a message is framed with the bytes that follow it", () => {
   expect(frameMessage(Buffer.from("ab"), Buffer.from("c"))).toEqual(Buffer.from("\0\0\0\0\x03abc", "latin1"));
 });
 

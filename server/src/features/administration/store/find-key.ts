@@ -29,8 +29,8 @@ select ${RECORD_SELECT},
 };
 
 /**
- * Returns the records of a tenant with exactly this key, up to `limit`, in the first MAX_EXAMINED_NAMESPACES namespaces behind
- * `afterNamespace`: without payloads, results' metadata and the states of checkpoints. The next search begins behind the namespace
+ * Returns the records of a tenant with exactly this key, up to `limit`, in the first MAX_EXAMINED_NAMESPACES namespaces after
+ * `afterNamespace`: without payloads, results' metadata and the states of checkpoints. The next search begins after the namespace
  * `next`; undefined: there are no more.
  *
  * @param latestMs as DatabaseClock: a record is listed until its retention ends by the clock's earlier course.

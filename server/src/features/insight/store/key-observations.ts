@@ -147,7 +147,7 @@ with recursive observed (name) as (
 select name from observed where name is not null limit $3::int`,
 };
 
-/** Returns at most `limit` of a tenant's namespaces whose keys were observed, by name, behind `afterName`. */
+/** Returns at most `limit` of a tenant's namespaces whose keys were observed, by name, after `afterName`. */
 export async function findObservedNamespaces(
   runner: Runner,
   tenantId: number,

@@ -79,7 +79,7 @@ export async function countMatching(
     matching,
     /** The database's clock at the statement, by its earlier course if it was set, in milliseconds since the Unix epoch. */
     nowMs,
-    /** The next count begins behind this position; undefined: there are no more records. */
+    /** The next count begins after this position; undefined: there are no more records. */
     next: examined === MAX_EXAMINED_ROWS ? (last ?? undefined) : undefined,
   };
 }

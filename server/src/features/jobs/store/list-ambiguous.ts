@@ -21,7 +21,7 @@ export const MAX_EXAMINED_AMBIGUOUS = 5000;
 
 /**
  * Examines a range of the index of ambiguous records, and returns the rows that match the filter. The last
- * examined row is returned even if it does not match, so that the next search can begin behind it.
+ * examined row is returned even if it does not match, so that the next search can begin after it.
  */
 const scanAmbiguousRecords = {
   name: "scan_ambiguous_records",
@@ -95,7 +95,7 @@ export async function findAmbiguous(
   return {
     /** Each with its position. Without payloads, results' metadata and the states of checkpoints. */
     found: wanted.map((row) => ({ record: listedRecord(row, latestMs), at: cursorAt(row) })),
-    /** The next search begins behind this position; undefined: there are no more records. */
+    /** The next search begins after this position; undefined: there are no more records. */
     next: last && cursorAt(last),
   };
 }

@@ -259,7 +259,7 @@ export async function readUsage(
 /** The use of an hour: of all namespaces together, or of one. */
 export type UsageSum = Pick<UsageHourRow, "counters" | "hourMs">;
 
-/** Adds the rows of each hour, which lie side by side in the primary key. `'~'` sorts behind every namespace. */
+/** Adds the rows of each hour, which lie side by side in the primary key. `'~'` sorts after every namespace. */
 const sumUsageRows = {
   name: "sum_usage",
   text: `
@@ -280,8 +280,8 @@ select extract(epoch from used.hour) * 1000 as hour_ms, s.*
 type SumRow = Readonly<Record<UsageCounter, string | null>> & { readonly hour_ms: number };
 
 /**
- * Sums the first `limit` hours in which the tenant was used, behind the hour that was read last. `next`: the next search begins
- * behind this hour; undefined: there are no more hours.
+ * Sums the first `limit` hours in which the tenant was used, after the hour that was read last. `next`: the next search begins
+ * after this hour; undefined: there are no more hours.
  *
  * @param latestMs as DatabaseClock.
  */
