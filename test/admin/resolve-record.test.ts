@@ -224,7 +224,7 @@ describeAdministration("ResolveRecord", (world, transport) => {
 
   test("wakes the calls that wait for the record at once", async () => {
     const { database } = world();
-    // No waiter looks by itself.
+    // No waiter polls.
     const server = await startTestServer(database.url, {}, { waiterTickMs: 3_600_000 });
     onTestFinished(() => server.stop());
     const outcomes: [Resolution, string][] = [

@@ -259,7 +259,7 @@ describe("a server does not start", () => {
   });
 });
 
-// Sooner than Node would end such a connection by itself.
+// Sooner than Node would end such a connection automatically.
 test("a drain ends connections during their handshake", { timeout: 8000 }, async () => {
   const server = await start({ ...tlsSettings(own), ONCEWARD_DRAIN_TIMEOUT: "0s" });
   const silent = await Promise.all(PORTS.map((port) => openSocket(server[port])));

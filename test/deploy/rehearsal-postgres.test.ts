@@ -74,7 +74,7 @@ describeWithPrograms(["prometheus"], "Prometheus beside a Postgres that refuses 
   test("connections that others have exhausted page", TEST, async () => {
     const { url, serviceUrl, database } = await startInstallation("onceward-connections");
     const person = await connectAsPerson(url);
-    // Its idle connections would end by themselves, and leave room.
+    // Its idle connections would end unaided, and leave room.
     await database.close();
     const others = openGreedily(serviceUrl);
     onTestFinished(others.stop);

@@ -98,7 +98,7 @@ test("connections are exhausted", async () => {
   const client = connectClient(server, apiKey);
   expect(await answerOf(client, "before")).toBe("claimed");
   const person = await connectAsPerson(url);
-  // Its idle connections would end by themselves, and leave room.
+  // Its idle connections would end unaided, and leave room.
   await database.close();
   const others = openGreedily(serviceUrl);
   onTestFinished(others.stop);

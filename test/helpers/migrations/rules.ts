@@ -11,7 +11,7 @@ const LARGE_TABLES = [
 
 const LARGE = new RegExp(`\\b(${LARGE_TABLES.join("|")})\\b`);
 
-/** A body in quotes does nothing by itself, unless a `do` runs it. */
+/** A body in quotes does nothing on its own, unless a `do` runs it. */
 const CREATES_FUNCTION = /^create (or replace )?function /;
 
 /** A clause of `alter table` that changes the catalog alone, and so takes its lock for an instant. */

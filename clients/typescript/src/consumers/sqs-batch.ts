@@ -132,7 +132,7 @@ async function handleUntil(signal: AbortSignal, handle: () => Promise<Delivery>)
   }
 }
 
-/** Returns the messages that are handled one after the other: those of one FIFO group; otherwise each by itself. */
+/** Returns the messages that are handled one after the other: those of one FIFO group; otherwise each separately. */
 function groupsOf<Message extends SqsRecord>(messages: readonly Message[]): readonly (readonly Message[])[] {
   const groups = new Map<string | Message, Message[]>();
   for (const message of messages) {

@@ -218,7 +218,7 @@ export const WORKER_SETTINGS = {
 
 /**
  * Sent on each new connection. Citus refuses to plan a statement without the values of its parameters, so on
- * Citus each run is planned by itself.
+ * Citus each run is planned separately.
  */
 const CHOOSE_PLANS =
   "select set_config('plan_cache_mode', 'auto', false) from pg_extension where extname = 'citus'";
