@@ -66,7 +66,7 @@ describeInBrowser("The page", () => {
     await page.getByRole("button", { name: "Live" }).waitFor();
     const main = page.getByRole("main");
     await expect.poll(() => main.innerText()).not.toContain("Not answered");
-    // The refusals are worth a look.
+    // The refusals must be shown.
     expect(await main.innerText()).toMatch(/Denied calls.*tenant suspended/s);
   });
 });

@@ -89,7 +89,7 @@ describeWithPrograms(["prometheus"], "Prometheus beside a Postgres that refuses 
     let before = others.refusals();
     /**
      * Whether the replica had no connection at two looks, between which an attempt of others began and was refused: then others have
-     * all, and keep them. One refusal may be of an attempt that began before the first look.
+     * all, and keep them. One refusal may be of an attempt that began before the first check.
      */
     const isExhausted = async () => {
       if (others.refusals() < before + 2) return false;

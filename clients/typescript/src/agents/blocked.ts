@@ -58,7 +58,7 @@ function textOf(reason: BlockedReason, tool: string, key: string): string {
       );
     case "RESULT_UNAVAILABLE":
       return (
-        `ALREADY DONE. This call of the tool ${tool} was done before, once. Its result is not available any more. Nothing ` +
+        `ALREADY DONE. This call of the tool ${tool} was done before, once. Its result is no longer available. Nothing ` +
         "ran now. Do not call the tool again for this purpose. If you need the result, read it by another tool."
       );
     case "TOO_OLD":

@@ -21,7 +21,7 @@ export interface StreamMessage {
 export interface StreamConsumer<Message> {
   /** The partitions that the group has assigned to the consumer; null while it has not joined. */
   readonly assignments: readonly { readonly topic: string; readonly partitions: readonly number[] }[] | null;
-  /** Whether the consumer is closed for good. */
+  /** Whether the consumer is closed permanently. */
   readonly closed: boolean;
   consume(options: {
     topics: string[];

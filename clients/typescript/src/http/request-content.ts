@@ -11,7 +11,7 @@ const MULTIPART_BOUNDARY = /^\s*multipart\/.*;\s*boundary=(?:"([^"]+)"|([^\s;"]+
 
 /**
  * Returns what a body counts as, the same in every language: JSON by its value, a multipart form by its parts without the boundary,
- * which clients choose anew for each attempt, and anything else by its bytes. Nothing counts as the JSON value null.
+ * which clients choose again for each attempt, and anything else by its bytes. Nothing counts as the JSON value null.
  *
  * @param body bytes, or the value of a body parser, which counts as JSON; a text of another type counts by its bytes.
  * @param readsAsJson whether a body of any type is read as JSON if it is JSON.

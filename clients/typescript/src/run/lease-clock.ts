@@ -1,6 +1,6 @@
 /**
  * A jump of the wall clock against the monotonic one counts as a suspension from this length on: shorter than the margin
- * of the shortest lease (100 ms of 1 s) together with the next look, and longer than clocks are slewed between two looks.
+ * of the shortest lease (100 ms of 1 s) together with the next reading, and longer than clocks are slewed between two readings.
  */
 const MIN_SUSPENSION_MS = 50;
 

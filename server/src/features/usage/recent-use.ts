@@ -88,7 +88,7 @@ export function createRecentUse(
     },
     /**
      * Ends a time of counting, which began at the end of the one before. `nowMs`, since the Unix epoch, names the minute;
-     * `steadyMs` measures how long the time was, by a clock that nobody sets.
+     * `steadyMs` measures how long the time was, by a clock that no one sets.
      */
     endSlot(nowMs: number, steadyMs = performance.now()): void {
       // Two flushes within a millisecond.

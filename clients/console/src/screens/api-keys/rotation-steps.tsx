@@ -61,7 +61,7 @@ export function RotationSteps({ old, keys, successor, created }: RotationStepsPr
         </p>
       </Step>
       <Step
-        title="Wait until the old key is not used any more"
+        title="Wait until the old key is no longer used"
         isDone={!isBefore("revoke")}
         isCurrent={step.kind === "wait"}
       >

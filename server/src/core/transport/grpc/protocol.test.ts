@@ -55,7 +55,7 @@ describe("what is refused", () => {
     );
   });
 
-  test("whatever comes behind a message, before more of it is kept", () => {
+  test("what comes after a message, before more of it is kept", () => {
     const reader = createMessageReader(MAX_BYTES);
     reader.push(frameMessage(MESSAGE));
     expect(() => reader.push(Buffer.alloc(1))).toThrow(expect.objectContaining({ code: Code.Unimplemented }));

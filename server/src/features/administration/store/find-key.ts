@@ -9,7 +9,7 @@ import { findNamespacesInUse } from "./list-namespaces-in-use.ts";
 export const MAX_EXAMINED_NAMESPACES = 2000;
 
 /**
- * Finds the record with a key in each of these namespaces by one look at the primary key. The namespaces come from a
+ * Finds the record with a key in each of these namespaces by one search of the primary key. The namespaces come from a
  * statement of their own, because Citus does not read records for a function in a statement on records.
  */
 const selectKey = {
@@ -33,7 +33,7 @@ select ${RECORD_SELECT},
  * `afterNamespace`: without payloads, results' metadata and the states of checkpoints. The next search begins after the namespace
  * `next`; undefined: there are no more.
  *
- * @param latestMs as DatabaseClock: a record is listed until its retention ends by the clock's earlier course.
+ * @param latestMs as DatabaseClock: a record is listed until its retention ends by the previous clock.
  */
 export async function findKey(
   runner: Runner,

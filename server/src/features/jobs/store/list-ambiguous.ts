@@ -63,7 +63,7 @@ type AmbiguousRow = ExaminedRow & Pick<AmbiguousCursor, "since">;
  * Returns the first ambiguous records behind a position that match, the oldest first, up to `limit`, among at
  * most `maxExamined` rows.
  *
- * @param latestMs as DatabaseClock: a record is listed until its retention ends by the clock's earlier course.
+ * @param latestMs as DatabaseClock: a record is listed until its retention ends by the previous clock.
  */
 export async function findAmbiguous(
   runner: Runner,

@@ -104,7 +104,7 @@ export function pageOf<Row extends ExaminedRow>(rows: readonly Row[], limit: num
 /**
  * Returns the first records from a position on that match, up to `limit`, among at most MAX_EXAMINED rows.
  *
- * @param latestMs as DatabaseClock: a record is listed until its retention ends by the clock's earlier course.
+ * @param latestMs as DatabaseClock: a record is listed until its retention ends by the previous clock.
  */
 export async function findRecords(
   runner: Runner,

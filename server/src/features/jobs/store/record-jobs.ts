@@ -49,7 +49,7 @@ export type NewRecordJob = Pick<RecordJob, "tenantId" | "namespace"> & {
 /**
  * Creates a job that begins after a delay, in the transaction of the change that it continues.
  *
- * @param latestMs as DatabaseClock: the delay begins by the clock's earlier course.
+ * @param latestMs as DatabaseClock: the delay begins by the previous clock.
  */
 export async function insertRecordJob(
   transaction: Runner,
