@@ -84,7 +84,7 @@ function splitClauses(clauses: string): readonly string[] {
 function lintRepetition(statement: string, before: string | undefined): readonly string[] {
   const index = /^create (?:unique )?index concurrently (\w+)/.exec(statement)?.[1];
   if (index !== undefined && before !== `drop index concurrently if exists ${index}`)
-    return [`"drop index concurrently if exists ${index}" has to stand in front of: ${statement}`];
+    return [`"drop index concurrently if exists ${index}" has to precede:  ${statement}`];
   const fillsInBatches =
     /^do /.test(statement) && /\blimit \d/.test(statement) && /\bcommit;/.test(statement);
   if (fillsInBatches || BESIDE_CALLERS.some((known) => known.test(statement))) return [];

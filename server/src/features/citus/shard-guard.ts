@@ -3,7 +3,7 @@ import { StatementFailed } from "../../core/store/statement-errors.ts";
 
 /**
  * Creates the function with which a statement holds a shard on its node until its transaction ends. It returns
- * `value`, so that it can stand in a statement where the value is needed first.
+ * `value`, so that it can be in a statement where the value is needed first.
  *
  * Citus moves a shard by a lock that it takes before its last step, and leaves the old table for a while. A statement
  * on that table without the lock would write rows that are lost with it. The function waits for the lock, and then
