@@ -17,7 +17,7 @@ export interface FleetOptions {
   readonly crashFor: (delivery: Delivery) => Crash | undefined;
   readonly onCrash: () => void;
   readonly onEnded: (delivery: Delivery, ending: Ending) => void;
-  /** Called for an error that was not planned, such as a worker that ends by itself. */
+  /** Called for an error that was not planned, such as a worker that ends unexpectedly. */
   readonly onBroken: (error: Error) => void;
 }
 

@@ -61,7 +61,7 @@ test.each([
 const late = { redelivered: 10, effects: 0, refused: 10 };
 const ran = { redelivered: 10, effects: 10, refused: 0 };
 
-test("late deliveries that are refused, and run without the policy, are no fault", () => {
+test("late deliveries that are refused, and run without the policy, are not faults", () => {
   expect(lateFaults({ run: ran, refuse: late })).toEqual([]);
 });
 
