@@ -40,10 +40,10 @@ const (
 //
 // Fields that every request shares:
 //
-//   - `namespace`: a group of operations with one policy, such as "charges". `[a-z0-9]([a-z0-9._-]{0,62})`. It needs no
-//     declaration: an undeclared namespace follows the tenant's policy.
-//   - `key`: the caller's idempotency key. 1-255 bytes of UTF-8 without control characters, compared byte by byte (NFC
-//     and NFD differ). Create it once for each operation, not for each attempt.
+//   - `namespace`: a group of operations with one policy, such as "charges". It needs no declaration: an undeclared namespace
+//     follows the tenant's policy.
+//   - `key`: the caller's idempotency key, UTF-8 without control characters, compared byte by byte (NFC and NFD differ). Create
+//     it once for each operation, not for each attempt.
 //   - `fencing_token`: identifies one claim, as Claim returned it.
 //
 // Limits: a request has at most 64 KiB; with a result, 2 MiB; a batch, 4 MiB (in JSON 2 MiB, and 16,384 members and
@@ -201,10 +201,10 @@ type IdempotencyService_BatchStreamClient = grpc.BidiStreamingClient[BatchStream
 //
 // Fields that every request shares:
 //
-//   - `namespace`: a group of operations with one policy, such as "charges". `[a-z0-9]([a-z0-9._-]{0,62})`. It needs no
-//     declaration: an undeclared namespace follows the tenant's policy.
-//   - `key`: the caller's idempotency key. 1-255 bytes of UTF-8 without control characters, compared byte by byte (NFC
-//     and NFD differ). Create it once for each operation, not for each attempt.
+//   - `namespace`: a group of operations with one policy, such as "charges". It needs no declaration: an undeclared namespace
+//     follows the tenant's policy.
+//   - `key`: the caller's idempotency key, UTF-8 without control characters, compared byte by byte (NFC and NFD differ). Create
+//     it once for each operation, not for each attempt.
 //   - `fencing_token`: identifies one claim, as Claim returned it.
 //
 // Limits: a request has at most 64 KiB; with a result, 2 MiB; a batch, 4 MiB (in JSON 2 MiB, and 16,384 members and

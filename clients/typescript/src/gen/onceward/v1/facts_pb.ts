@@ -4,7 +4,7 @@
 
 import type { GenEnum, GenExtension, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, extDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
-import type { EnumValueOptions, FieldOptions, ServiceOptions } from "@bufbuild/protobuf/wkt";
+import type { EnumValueOptions, FieldOptions, MessageOptions, ServiceOptions } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_descriptor } from "@bufbuild/protobuf/wkt";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
@@ -12,7 +12,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file onceward/v1/facts.proto.
  */
 export const file_onceward_v1_facts: GenFile = /*@__PURE__*/
-  fileDesc("ChdvbmNld2FyZC92MS9mYWN0cy5wcm90bxILb25jZXdhcmQudjEiZgoLUmVhc29uRmFjdHMSDAoEY29kZRgBIAEoCRIuCgxyZWFzb25fY2xhc3MYAiABKA4yGC5vbmNld2FyZC52MS5SZWFzb25DbGFzcxIZChFtYXlfaGF2ZV9oYXBwZW5lZBgDIAEoCCKUAQoKRmllbGRGYWN0cxILCgNtaW4YASABKAMSCwoDbWF4GAIgASgDEg8KB2RlZmF1bHQYAyABKAkSDQoFbGFiZWwYBCABKAkSDAoEaGVscBgFIAEoCRIfCgR1bml0GAYgASgOMhEub25jZXdhcmQudjEuVW5pdBIPCgdwYXR0ZXJuGAcgASgJEgwKBHJ1bGUYCCABKAkq0AEKC1JlYXNvbkNsYXNzEhwKGFJFQVNPTl9DTEFTU19VTlNQRUNJRklFRBAAEhYKElJFQVNPTl9DTEFTU19SRVRSWRABEhUKEVJFQVNPTl9DTEFTU19XQUlUEAISFAoQUkVBU09OX0NMQVNTX0FTSxADEhUKEVJFQVNPTl9DTEFTU19HT05FEAQSFwoTUkVBU09OX0NMQVNTX1JFVVNFRBAFEhgKFFJFQVNPTl9DTEFTU19UT09fT0xEEAYSFAoQUkVBU09OX0NMQVNTX0ZJWBAHKj4KBFVuaXQSFAoQVU5JVF9VTlNQRUNJRklFRBAAEhAKDFVOSVRfU0VDT05EUxABEg4KClVOSVRfQllURVMQAipXCgRSb2xlEhQKEFJPTEVfVU5TUEVDSUZJRUQQABIPCgtST0xFX0NBTExFUhABEhUKEVJPTEVfVEVOQU5UX0FETUlOEAISEQoNUk9MRV9PUEVSQVRPUhADOlUKBnJlYXNvbhIhLmdvb2dsZS5wcm90b2J1Zi5FbnVtVmFsdWVPcHRpb25zGJaMAyABKAsyGC5vbmNld2FyZC52MS5SZWFzb25GYWN0c1IGcmVhc29uOk4KBWZpZWxkEh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxiYjAMgASgLMhcub25jZXdhcmQudjEuRmllbGRGYWN0c1IFZmllbGQ6SAoEcm9sZRIfLmdvb2dsZS5wcm90b2J1Zi5TZXJ2aWNlT3B0aW9ucxiZjAMgASgOMhEub25jZXdhcmQudjEuUm9sZVIEcm9sZUJFCg9jb20ub25jZXdhcmQudjFCCkZhY3RzUHJvdG9QAVoWb25jZXdhcmQvdjE7b25jZXdhcmR2MaoCC09uY2V3YXJkLlYxYgZwcm90bzM", [file_google_protobuf_descriptor]);
+  fileDesc("ChdvbmNld2FyZC92MS9mYWN0cy5wcm90bxILb25jZXdhcmQudjEiZgoLUmVhc29uRmFjdHMSDAoEY29kZRgBIAEoCRIuCgxyZWFzb25fY2xhc3MYAiABKA4yGC5vbmNld2FyZC52MS5SZWFzb25DbGFzcxIZChFtYXlfaGF2ZV9oYXBwZW5lZBgDIAEoCCKfAgoKRmllbGRGYWN0cxILCgNtaW4YASABKAMSCwoDbWF4GAIgASgDEg8KB2RlZmF1bHQYAyABKAkSDQoFbGFiZWwYBCABKAkSDAoEaGVscBgFIAEoCRIfCgR1bml0GAYgASgOMhEub25jZXdhcmQudjEuVW5pdBIPCgdwYXR0ZXJuGAcgASgJEgwKBHJ1bGUYCCABKAkSEAoIcmVxdWlyZWQYFCABKAgSDwoHc2FtZV9hcxgVIAEoCRIlCgRrZXlzGBYgASgLMhcub25jZXdhcmQudjEuRmllbGRGYWN0cxInCgZ2YWx1ZXMYFyABKAsyFy5vbmNld2FyZC52MS5GaWVsZEZhY3RzEhYKDm1heF9qc29uX2J5dGVzGBggASgDIiEKDE1lc3NhZ2VGYWN0cxIRCgltYXhfYnl0ZXMYASABKAMq0AEKC1JlYXNvbkNsYXNzEhwKGFJFQVNPTl9DTEFTU19VTlNQRUNJRklFRBAAEhYKElJFQVNPTl9DTEFTU19SRVRSWRABEhUKEVJFQVNPTl9DTEFTU19XQUlUEAISFAoQUkVBU09OX0NMQVNTX0FTSxADEhUKEVJFQVNPTl9DTEFTU19HT05FEAQSFwoTUkVBU09OX0NMQVNTX1JFVVNFRBAFEhgKFFJFQVNPTl9DTEFTU19UT09fT0xEEAYSFAoQUkVBU09OX0NMQVNTX0ZJWBAHKj4KBFVuaXQSFAoQVU5JVF9VTlNQRUNJRklFRBAAEhAKDFVOSVRfU0VDT05EUxABEg4KClVOSVRfQllURVMQAiplCgRSb2xlEhQKEFJPTEVfVU5TUEVDSUZJRUQQABIPCgtST0xFX0NBTExFUhABEhUKEVJPTEVfVEVOQU5UX0FETUlOEAISEQoNUk9MRV9PUEVSQVRPUhADEgwKCFJPTEVfQU5ZEAQ6VQoGcmVhc29uEiEuZ29vZ2xlLnByb3RvYnVmLkVudW1WYWx1ZU9wdGlvbnMYlowDIAEoCzIYLm9uY2V3YXJkLnYxLlJlYXNvbkZhY3RzUgZyZWFzb246TgoFZmllbGQSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGJiMAyABKAsyFy5vbmNld2FyZC52MS5GaWVsZEZhY3RzUgVmaWVsZDpICgRyb2xlEh8uZ29vZ2xlLnByb3RvYnVmLlNlcnZpY2VPcHRpb25zGJmMAyABKA4yES5vbmNld2FyZC52MS5Sb2xlUgRyb2xlOlYKB21lc3NhZ2USHy5nb29nbGUucHJvdG9idWYuTWVzc2FnZU9wdGlvbnMYmowDIAEoCzIZLm9uY2V3YXJkLnYxLk1lc3NhZ2VGYWN0c1IHbWVzc2FnZUJFCg9jb20ub25jZXdhcmQudjFCCkZhY3RzUHJvdG9QAVoWb25jZXdhcmQvdjE7b25jZXdhcmR2MaoCC09uY2V3YXJkLlYxYgZwcm90bzM", [file_google_protobuf_descriptor]);
 
 /**
  * @generated from message onceward.v1.ReasonFacts
@@ -105,6 +105,37 @@ export type FieldFacts = Message<"onceward.v1.FieldFacts"> & {
    * @generated from field: string rule = 8;
    */
   rule: string;
+
+  /**
+   * Whether a request is refused without it. Any other field may be empty, whatever its least length is.
+   *
+   * @generated from field: bool required = 20;
+   */
+  required: boolean;
+
+  /**
+   * The field whose limits this one has, such as "Record.key".
+   *
+   * @generated from field: string same_as = 21;
+   */
+  sameAs: string;
+
+  /**
+   * Of a map: the limits of its keys and of its values, and the most bytes of all of it as compact JSON in UTF-8.
+   *
+   * @generated from field: onceward.v1.FieldFacts keys = 22;
+   */
+  keys?: FieldFacts | undefined;
+
+  /**
+   * @generated from field: onceward.v1.FieldFacts values = 23;
+   */
+  values?: FieldFacts | undefined;
+
+  /**
+   * @generated from field: int64 max_json_bytes = 24;
+   */
+  maxJsonBytes: bigint;
 };
 
 /**
@@ -113,6 +144,27 @@ export type FieldFacts = Message<"onceward.v1.FieldFacts"> & {
  */
 export const FieldFactsSchema: GenMessage<FieldFacts> = /*@__PURE__*/
   messageDesc(file_onceward_v1_facts, 1);
+
+/**
+ * What a message must be.
+ *
+ * @generated from message onceward.v1.MessageFacts
+ */
+export type MessageFacts = Message<"onceward.v1.MessageFacts"> & {
+  /**
+   * The most bytes of its binary form.
+   *
+   * @generated from field: int64 max_bytes = 1;
+   */
+  maxBytes: bigint;
+};
+
+/**
+ * Describes the message onceward.v1.MessageFacts.
+ * Use `create(MessageFactsSchema)` to create a new message.
+ */
+export const MessageFactsSchema: GenMessage<MessageFacts> = /*@__PURE__*/
+  messageDesc(file_onceward_v1_facts, 2);
 
 /**
  * What an adapter (of HTTP, RPC, a queue, a workflow or an agent's tools) does about an error under which the effect did not run now.
@@ -258,6 +310,13 @@ export const Role = {
    * @generated from enum value: ROLE_OPERATOR = 3;
    */
   OPERATOR: 3,
+
+  /**
+   * Any role.
+   *
+   * @generated from enum value: ROLE_ANY = 4;
+   */
+  ANY: 4,
 } as const;
 
 /**
@@ -290,10 +349,18 @@ export const field: GenExtension<FieldOptions, FieldFacts> = /*@__PURE__*/
   extDesc(file_onceward_v1_facts, 1);
 
 /**
- * Of each service.
+ * Of each service. The server refuses to start with one that has no role.
  *
  * @generated from extension: onceward.v1.Role role = 50713;
  */
 export const role: GenExtension<ServiceOptions, Role> = /*@__PURE__*/
   extDesc(file_onceward_v1_facts, 2);
+
+/**
+ * Of each message that has a limit as a whole.
+ *
+ * @generated from extension: onceward.v1.MessageFacts message = 50714;
+ */
+export const message: GenExtension<MessageOptions, MessageFacts> = /*@__PURE__*/
+  extDesc(file_onceward_v1_facts, 3);
 
