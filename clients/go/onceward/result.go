@@ -107,7 +107,7 @@ func replay(completed *oncewardv1.Completed, codec Codec, claim ClaimRef, into a
 }
 
 func unavailable(reason Reason, message string, claim ClaimRef, cause error) *ResultUnavailableError {
-	return &ResultUnavailableError{Err: &Error{Reason: reason, Message: message, Claim: &claim, cause: cause}}
+	return &ResultUnavailableError{Err: &Error{Reason: reason, Message: message, Claim: &claim, isGone: true, cause: cause}}
 }
 
 // storedFailure returns a stored failure. One that another client stored may have any shape; then all of it becomes the details.
