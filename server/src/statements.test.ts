@@ -42,7 +42,7 @@ const SOURCES = new Map(
   ),
 );
 
-/** What stands once and is part of several statements. */
+/** What is written once and is part of several statements. */
 const SHARED: Readonly<Record<string, string>> = { RECORD_SELECT, FORGET_COLUMNS, SWEPT_BY_NAMESPACE };
 
 /** The text of each statement in these files, by name, with its shared parts and a single space for each white space. */

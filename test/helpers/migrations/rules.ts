@@ -11,7 +11,7 @@ const LARGE_TABLES = [
 
 const LARGE = new RegExp(`\\b(${LARGE_TABLES.join("|")})\\b`);
 
-/** A body in quotes does nothing by itself, unless a `do` runs it. */
+/** A body in quotes does nothing on its own, unless a `do` runs it. */
 const CREATES_FUNCTION = /^create (or replace )?function /;
 
 /** A clause of `alter table` that changes the catalog alone, and so takes its lock for an instant. */
@@ -84,7 +84,7 @@ function splitClauses(clauses: string): readonly string[] {
 function lintRepetition(statement: string, before: string | undefined): readonly string[] {
   const index = /^create (?:unique )?index concurrently (\w+)/.exec(statement)?.[1];
   if (index !== undefined && before !== `drop index concurrently if exists ${index}`)
-    return [`"drop index concurrently if exists ${index}" has to stand in front of: ${statement}`];
+    return [`"drop index concurrently if exists ${index}" has to precede:  ${statement}`];
   const fillsInBatches =
     /^do /.test(statement) && /\blimit \d/.test(statement) && /\bcommit;/.test(statement);
   if (fillsInBatches || BESIDE_CALLERS.some((known) => known.test(statement))) return [];

@@ -71,7 +71,7 @@ describe("a restore", () => {
     expect(restored([...PAID, claim(7000, 7010, TOO_OLD, NEW)])).toEqual([3]);
   });
 
-  test("takes back a completion, after which the same life goes on", () => {
+  test("takes back a completion, after which the same life continues", () => {
     const held = claim(0, 10, granted(1), NEW);
     const completed = complete(200, 210, 1, "paid");
     expect(restored([held, completed, claim(7000, 7010, granted(2, 2), NEW)])).toEqual([]);

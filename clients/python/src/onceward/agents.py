@@ -395,7 +395,7 @@ def once_tool(
     :param run: the run of the calls, or a function that returns it for the framework's context.
     :param step: returns the step of a call from the framework's context, such as ``openai_step``. Needed
         unless there is a ``key``.
-    :param context: the parameter by which the framework passes its context, which is no argument of the
+    :param context: the parameter by which the framework passes its context, which is not an argument of the
         model.
     :param key: returns the operation's own key for the arguments, see ``ToolCall.key``.
     :param name: the tool's name. Default: the function's.

@@ -53,7 +53,7 @@ P = ParamSpec("P")
 
 #: How long functions may take to end once ``close`` has told them to.
 _CLOSING_GRACE_S = 1
-#: Timers may stand still while a machine is suspended: a lease that ended meanwhile is noticed within this
+#: Timers may stop while a machine is suspended: a lease that ended meanwhile is noticed within this
 #: time.
 _MAX_LOOK_INTERVAL_MS = 1000
 #: A second heartbeat would have been due.

@@ -12,7 +12,7 @@ import { retrying, sleep } from "./retry.ts";
 
 /** How a run begins. */
 export type Acquired =
-  /** The lease lasts: the function may begin at once, and at no later time without another look at the lease. */
+  /** The lease lasts: the function may begin at once, and at no later time without checking the lease again. */
   | ({ readonly kind: "claimed" } & Granted)
   | { readonly kind: "completed"; readonly completed: Completed; readonly expiresAt: Date }
   /** The service is unreachable, and the function runs without a claim. */

@@ -16,13 +16,13 @@ import { insertAuditEvents } from "../store/tenants/audit-events.ts";
 export interface InstallationWatchOptions {
   readonly replicaId: string;
   readonly log: Logger;
-  /** Is raised to the stored floor at each look. */
+  /** Is raised to the stored floor at each check. */
   readonly tokenFloor: TokenFloor;
-  /** Is set to the stored loss of records at each look. */
+  /** Is set to the stored loss of records at each check. */
   readonly recordLoss: RecordLoss;
   /** Called with the new id when it has changed. */
   readonly onChanged: (id: string) => void;
-  /** Called when the installation has another id, or was renewed at the first look, which knows no earlier id. */
+  /** Called when the installation has another id, or was renewed at the first check, which knows no earlier id. */
   readonly onDetected: () => void;
 }
 
@@ -93,7 +93,7 @@ export class InstallationWatch {
   };
 
   /**
-   * Adopts the installation at the first look. If no replica has reported for a while, it has another id afterwards,
+   * Adopts the installation at the first check. If no replica has reported for a while, it has another id afterwards,
    * because the database may have gone back meanwhile, and no replica remembers: a copy of its disk shows nothing.
    */
   async #start(database: Connection, seen: Installation): Promise<boolean> {

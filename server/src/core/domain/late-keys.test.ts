@@ -144,7 +144,7 @@ test("records are kept for longer where late keys are refused, and results as lo
     });
 });
 
-test("a record outlasts every moment at which its key is young, whatever changes of the policy follow its claim", () => {
+test("a record outlasts every moment at which its key is young, regardless of later changes of the policy", () => {
   const change = fc.record({
     afterMs: fc.integer({ min: 0, max: 20 * HOUR_MS }),
     keyRetentionS: fc.integer({ min: 60, max: 20 * HOUR_S }),

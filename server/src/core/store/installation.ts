@@ -88,7 +88,7 @@ update installation
  where id = $1::uuid`,
 };
 
-/** Replaces the installation's id and nothing else, unless it is not `knownId` any more. */
+/** Replaces the installation's id and nothing else, unless it is no longer `knownId`. */
 export async function replaceId(runner: Runner, knownId: string): Promise<void> {
   await runner.run(replaceInstallationId, [knownId]);
 }
@@ -101,7 +101,7 @@ const renewInstallationId = {
 /**
  * Replaces the installation's id, and raises the floor of fencing tokens to `knownFloor` and the sequences of ids, but for
  * those of tenants, beyond every number that they can have given out. Returns false, and changes nothing, if the id is not
- * `knownId` any more.
+ * `knownId` at the statement.
  */
 export async function renewInstallation(
   runner: Runner,

@@ -184,7 +184,7 @@ const STATEMENTS = {
 
 /** A stored event. */
 interface EventRow {
-  /** Whether the filter selects it: the last of a scan stands for those behind it in any case. */
+  /** Whether the filter selects it: the last of a scan stands for those after it in any case. */
   readonly wanted: boolean;
   /** How many events the statement scanned. */
   readonly scanned: number;

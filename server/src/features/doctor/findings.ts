@@ -50,7 +50,7 @@ export const FINDINGS = {
   second_pepper: {
     severity: "info",
     advice:
-      "Go on with the change of the pepper: before its second step, 0 is expected. In the last one, remove ONCEWARD_API_KEY_SECOND_PEPPER once no key needs it: each key is stored again when it is used.",
+      "Continue the change of the pepper: before its second step, 0 is expected. In the last one, remove ONCEWARD_API_KEY_SECOND_PEPPER once no key needs it: each key is stored again when it is used.",
   },
   database_read_only: {
     severity: "error",

@@ -68,7 +68,7 @@ interface AnswersProps {
 function Answers(props: AnswersProps) {
   const { recent, now, namespace } = props;
   const isUsed = recent.bars === undefined || totalOf(recent.bars, "claims") > 0;
-  // A claim of the last seconds is among those of now before it is in an hour.
+  // A claim of the last seconds is among the current ones before it is in an hour.
   if (isUsed || now?.total?.claims !== 0n) return <Dashboard {...props} />;
   return (
     <FirstRun namespace={namespace}>

@@ -102,7 +102,7 @@ select (g.fencing_token - 1)::numeric as "baseToken",
  * same life, attempt + 1. A key without a row is inserted. If the key is too old, and its record was deleted
  * since it was read, the inserted row is a forgotten one, which answers nothing.
  *
- * A retention that ends later than $15, in milliseconds since the Unix epoch, has not ended, whatever now() is: the
+ * A retention that ends later than $15, in milliseconds since the Unix epoch, has not ended, regardless of what now() is: the
  * database's clock may have been set forward (core/domain/database-clock.ts). `least` skips a null.
  *
  * `ended` has the rows of lives that have ended, as they were before this statement: for statistics only; it

@@ -9,7 +9,7 @@ import { findNamespacesInUse } from "./list-namespaces-in-use.ts";
 export const MAX_EXAMINED_NAMESPACES = 2000;
 
 /**
- * Finds the record with a key in each of these namespaces by one look at the primary key. The namespaces come from a
+ * Finds the record with a key in each of these namespaces by one search of the primary key. The namespaces come from a
  * statement of their own, because Citus does not read records for a function in a statement on records.
  */
 const selectKey = {
@@ -29,11 +29,11 @@ select ${RECORD_SELECT},
 };
 
 /**
- * Returns the records of a tenant with exactly this key, up to `limit`, in the first MAX_EXAMINED_NAMESPACES namespaces behind
- * `afterNamespace`: without payloads, results' metadata and the states of checkpoints. The next search begins behind the namespace
+ * Returns the records of a tenant with exactly this key, up to `limit`, in the first MAX_EXAMINED_NAMESPACES namespaces after
+ * `afterNamespace`: without payloads, results' metadata and the states of checkpoints. The next search begins after the namespace
  * `next`; undefined: there are no more.
  *
- * @param latestMs as DatabaseClock: a record is listed until its retention ends by the clock's earlier course.
+ * @param latestMs as DatabaseClock: a record is listed until its retention ends by the previous clock.
  */
 export async function findKey(
   runner: Runner,

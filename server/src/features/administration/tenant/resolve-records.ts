@@ -42,7 +42,7 @@ import { recordJobMessage } from "../tenant-messages.ts";
 import { administeredPart, administeredTenant, lockOwnTenant, tenantOfNamespace } from "./own-tenant.ts";
 import { newRecordJob } from "./record-jobs.ts";
 
-/** Returns the RPCs that resolve one record, whoever holds it, and that count and resolve many. */
+/** Returns the RPCs that resolve one record, regardless of its holder, and that count and resolve many. */
 export function createResolveRecords(
   parts: AdministrationParts,
 ): TenantAdminRpcs<"resolveRecord" | "countAmbiguousRecords" | "resolveAmbiguousRecords"> {

@@ -21,7 +21,7 @@ export const MAX_EXAMINED_AMBIGUOUS = 5000;
 
 /**
  * Examines a range of the index of ambiguous records, and returns the rows that match the filter. The last
- * examined row is returned even if it does not match, so that the next search can begin behind it.
+ * examined row is returned even if it does not match, so that the next search can begin after it.
  */
 const scanAmbiguousRecords = {
   name: "scan_ambiguous_records",
@@ -63,7 +63,7 @@ type AmbiguousRow = ExaminedRow & Pick<AmbiguousCursor, "since">;
  * Returns the first ambiguous records behind a position that match, the oldest first, up to `limit`, among at
  * most `maxExamined` rows.
  *
- * @param latestMs as DatabaseClock: a record is listed until its retention ends by the clock's earlier course.
+ * @param latestMs as DatabaseClock: a record is listed until its retention ends by the previous clock.
  */
 export async function findAmbiguous(
   runner: Runner,
@@ -95,7 +95,7 @@ export async function findAmbiguous(
   return {
     /** Each with its position. Without payloads, results' metadata and the states of checkpoints. */
     found: wanted.map((row) => ({ record: listedRecord(row, latestMs), at: cursorAt(row) })),
-    /** The next search begins behind this position; undefined: there are no more records. */
+    /** The next search begins after this position; undefined: there are no more records. */
     next: last && cursorAt(last),
   };
 }
