@@ -1,6 +1,6 @@
 import { Code } from "@connectrpc/connect";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { errorOf } from "../errors/catalogue.ts";
+import { errorOf } from "../errors/mapping.ts";
 import { retrying } from "./retry.ts";
 
 beforeEach(() => {

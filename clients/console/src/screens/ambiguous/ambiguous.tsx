@@ -1,5 +1,6 @@
 import { reconciliationFile } from "@onceward/decode/answers.ts";
 import { recordHref } from "@onceward/decode/record-address.ts";
+import { MAX_CHECKPOINT_NAME_BYTES, MAX_OWNER_BYTES } from "@onceward/gen/limits.ts";
 import type { Record } from "@onceward/gen/onceward/v1/record_pb.ts";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import { useState } from "react";
@@ -69,12 +70,12 @@ export default function Ambiguous() {
     >
       <FilterBar fold="narrow">
         <NamespaceField value={filters.namespace} />
-        <TextField label="Owner" name="owner" defaultValue={filters.owner} maxLength={128} />
+        <TextField label="Owner" name="owner" defaultValue={filters.owner} maxLength={MAX_OWNER_BYTES} />
         <TextField
           label="Last checkpoint"
           name="checkpoint"
           defaultValue={filters.checkpoint}
-          maxLength={128}
+          maxLength={MAX_CHECKPOINT_NAME_BYTES}
         />
         <TimeField label="Ambiguous before" name="before" value={filters.before} />
       </FilterBar>
