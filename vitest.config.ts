@@ -82,7 +82,7 @@ const ON_DEMAND_TESTS = ["test/on-demand/**/*.test.ts"];
 /** Tests with brokers that need Java: run by `npm run test:brokers`, not by `npm test`. */
 const BROKERS_TESTS = ["test/brokers/**/*.test.ts"];
 
-/** Tests of everything that statements do, on a Citus of three nodes: run by `npm run test:citus`, not by `npm test`. */
+/** Tests of everything that statements do, on a Citus of three nodes: run by `npx vitest run --project=citus`, not by `npm test`. */
 const CITUS_TESTS = [
   "test/{admin,cache,citus,concurrency,contract,store}/**/*.test.ts",
   "test/doctor/citus-*.test.ts",
@@ -130,7 +130,7 @@ const hasOnDemand = existsSync(new URL("test/on-demand/node_modules/", import.me
 /** Returns the tests if the packages that they need are installed; otherwise none. */
 const ifOnDemand = (tests: string[]) => (hasOnDemand ? tests : []);
 if (!hasOnDemand && process.argv.includes("--project=on demand")) {
-  process.stderr.write("Tests with large packages are skipped: `npm run install:on-demand` installs them.\n");
+  process.stderr.write("Tests with large packages are skipped: `npm ci --prefix test/on-demand` installs them.\n");
 }
 
 const CLIENT_SOURCE = fileURLToPath(new URL("clients/typescript/src/", import.meta.url));

@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 
 /**
- * `npm run measure:import`: prints how long a process without a compile cache takes to import the compiled root of the
+ * `npm run lab -- import`: prints how long a process without a compile cache takes to import the compiled root of the
  * client: the median of ten runs, in milliseconds. Use an idle machine.
  */
 const run = promisify(execFile);

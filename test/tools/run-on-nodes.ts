@@ -6,7 +6,7 @@ import { delimiter, join } from "node:path";
 import { promisify } from "node:util";
 
 /**
- * `npm run test:nodes`: installs the supported majors of Node from npm's registry into a temporary folder, and runs the
+ * `npm run lab -- nodes`: installs the supported majors of Node from npm's registry into a temporary folder, and runs the
  * tests of the package that run "on every Node that is here" with them.
  */
 const MAJORS = [22, 24, 26];
