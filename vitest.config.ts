@@ -6,7 +6,6 @@ import { defineConfig } from "vitest/config";
 import { findSystemPostgres, packagedBinaries } from "./server/dev/embedded/binaries.ts";
 import { findCitusPostgres } from "./test/helpers/database/citus-binaries.ts";
 import { RunReport } from "./test/helpers/run-report.ts";
-import { SlowFirst } from "./test/helpers/slow-first.ts";
 
 // For the test processes and their child processes.
 process.env.ONCEWARD_TEST_SEED ??= String(randomInt(2 ** 32));
@@ -279,7 +278,6 @@ export default defineConfig({
     reporters: ["default", new RunReport(isCi)],
     // For two cores: many tests wait, for a lease, a failover or a process, and a worker with what it starts keeps half a core busy.
     maxWorkers: 4,
-    sequence: { sequencer: SlowFirst },
     projects: [
       plainProject(
         "unit",
