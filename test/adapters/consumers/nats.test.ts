@@ -8,7 +8,6 @@ import {
   KEY_HEADER,
   type MessageOptions,
   messageOnce,
-  readJson,
   withKey,
 } from "../../../clients/typescript/src/nats.ts";
 import { describeConsumerAdapter } from "../../helpers/adapters/consumer-suite.ts";
