@@ -18,8 +18,6 @@ export const LAB: Readonly<Record<string, { readonly does: string; readonly run:
     keys: { does: "how often suspicions of keys are true", run: () => import("./insight/keys-main.ts") },
     traffic: { does: "weeks of traffic for the server of npm start", run: () => import("./traffic/main.ts") },
     way: { does: "the files that a granted claim enters", run: () => import("./generate/write-way.ts") },
-    import: { does: "how long an import of the client takes", run: () => import("./measure-import.ts") },
-    nodes: { does: "the client's package on each supported Node", run: () => import("./run-on-nodes.ts") },
   };
 
 if (import.meta.main) {
