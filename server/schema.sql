@@ -194,6 +194,7 @@ create table key_histories (
   first_at timestamp with time zone not null,
   last_at timestamp with time zone not null,
   calls jsonb not null,
+  unreadable bigint not null default 0,
   constraint key_histories_pkey PRIMARY KEY (tenant_id, slot),
   constraint key_histories_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
 );

@@ -10,7 +10,7 @@ export interface Page {
   readonly about: string;
 }
 
-/** Pages that stand together in the navigation. */
+/** Pages that are grouped in the navigation. */
 export interface Group {
   readonly title: string;
   readonly pages: readonly Page[];

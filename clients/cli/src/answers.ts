@@ -174,7 +174,7 @@ function describeNumbers(numbers: Readonly<Record<string, number>>): string {
   const { complete, release, forget, unanswered = 0, notAmbiguous = 0, inSeveralNamespaces = 0 } = numbers;
   const skipped = [
     ["skipped: no answer", unanswered],
-    ["skipped: not ambiguous (any more)", notAmbiguous],
+    ["skipped: not ambiguous", notAmbiguous],
     ["skipped: in several namespaces; name one", inSeveralNamespaces],
   ] as const;
   return renderFacts([

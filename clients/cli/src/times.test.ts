@@ -90,7 +90,7 @@ test("what is known to the hour is never before an event of the same hour", () =
   expect(new Hour(undefined).format(0)).toBe("not yet");
 });
 
-test("a past time is never ahead, whatever this machine's clock says", () => {
+test("a past time is never ahead, regardless of what this machine's clock says", () => {
   const at = timestampFromMs(Date.parse("2026-01-31T09:00:05Z"));
   for (const behindMs of [0, 1, 5000, 3_600_000]) {
     expect(new Moment(at).format(Date.parse("2026-01-31T09:00:05Z") - behindMs)).toBe("now");

@@ -8,7 +8,7 @@ import { promisify } from "node:util";
 const run = promisify(execFile);
 const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 
-/** The source of the server before a change of the schema, with this version's packages. */
+/** The source of the server before a change of the schema, with the client's, whose messages it imports, and this version's packages. */
 export interface PreviousVersion {
   /** The program `onceward-server`. */
   readonly main: string;
@@ -35,7 +35,14 @@ export async function findPreviousVersion(): Promise<string | undefined> {
 /** Lays out the server of a commit in a directory of its own. */
 export async function layOutVersion(commit: string): Promise<PreviousVersion> {
   const dir = await mkdtemp(join(tmpdir(), "ow-old-version-"));
-  await run("sh", ["-c", 'git -C "$1" archive "$2" server | tar -x -C "$3"', "sh", ROOT, commit, dir]);
+  await run("sh", [
+    "-c",
+    'git -C "$1" archive "$2" server clients/typescript | tar -x -C "$3"',
+    "sh",
+    ROOT,
+    commit,
+    dir,
+  ]);
   await symlink(join(ROOT, "node_modules"), join(dir, "node_modules"));
   return {
     main: join(dir, "server/src/main.ts"),

@@ -169,6 +169,6 @@ test("the traffic refuses a directory in which npm start has not run, and addres
   });
   await expect(plantTraffic(workplace, ["--address", "https://onceward.example"])).rejects.toMatchObject({
     code: 1,
-    stderr: expect.stringContaining("is no address of this machine"),
+    stderr: expect.stringContaining("is not an address of this machine"),
   });
 });

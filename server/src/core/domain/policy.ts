@@ -98,7 +98,7 @@ export const DEFAULT_POLICY: Policy = {
  * about the next one: statements that wait, replicas that learn of a change of the policy POLICY_SETTLES_MS later, and the clock
  * of a standby that was promoted.
  */
-export const KEPT_LONGER_S = 600;
+export const LATE_KEY_GRACE_S = 600;
 
 const FIELD_NAMES = Object.keys(POLICY_FIELDS) as (keyof Policy)[];
 
@@ -131,12 +131,12 @@ export function resolvePolicy(...layers: readonly PolicyOverrides[]): PolicyInFo
 }
 
 /**
- * Returns the retention that a policy stamps on records. Where late keys are refused, the key is kept for KEPT_LONGER_S more,
+ * Returns the retention that a policy stamps on records. Where late keys are refused, the key is kept for LATE_KEY_GRACE_S more,
  * and so is a result that is kept for as long as its key.
  */
 function stampedRetention(policy: Policy): Retention {
   const { keyRetentionS, resultRetentionS, failureRetentionS } = policy;
-  const longerS = refusesLateKeys(policy) ? KEPT_LONGER_S : 0;
+  const longerS = refusesLateKeys(policy) ? LATE_KEY_GRACE_S : 0;
   const stamped = (retentionS: number) => (retentionS === keyRetentionS ? retentionS + longerS : retentionS);
   return {
     keyRetentionS: stamped(keyRetentionS),

@@ -2,7 +2,7 @@ import type { Runner } from "./pool.ts";
 import { fromRow, type RowOf } from "./rows.ts";
 
 /** The installation as one statement read it. */
-export interface InstallationLook {
+export interface Installation {
   /**
    * Identifies this installation among all that share a Redis. Random, and replaced after each restore or
    * promotion.
@@ -26,8 +26,8 @@ export interface InstallationLook {
   readonly clockUs: number;
 }
 
-const lookAtInstallation = {
-  name: "look_at_installation",
+const selectInstallation = {
+  name: "select_installation",
   text: `
 select id,
        case when made_in is null then 'unmarked' when made_in = database_identity(xmin) then 'here' else 'elsewhere' end as origin,
@@ -37,14 +37,14 @@ select id,
   from installation`,
 };
 
-type LookRow = RowOf<InstallationLook> & { readonly readOnly: boolean };
+type InstallationRow = RowOf<Installation> & { readonly readOnly: boolean };
 
 /** Reads the installation. Returns undefined if the database accepts no writes. */
-export async function readInstallation(runner: Runner): Promise<InstallationLook | undefined> {
-  const [row] = await runner.run<LookRow>(lookAtInstallation, []);
+export async function readInstallation(runner: Runner): Promise<Installation | undefined> {
+  const [row] = await runner.run<InstallationRow>(selectInstallation, []);
   if (row === undefined) throw new Error("the installation has no id");
   const { readOnly, ...look } = row;
-  return readOnly ? undefined : fromRow<InstallationLook>(look);
+  return readOnly ? undefined : fromRow<Installation>(look);
 }
 
 const raiseStoredFloor = {
@@ -88,7 +88,7 @@ update installation
  where id = $1::uuid`,
 };
 
-/** Replaces the installation's id and nothing else, unless it is not `knownId` any more. */
+/** Replaces the installation's id and nothing else, unless it is no longer `knownId`. */
 export async function replaceId(runner: Runner, knownId: string): Promise<void> {
   await runner.run(replaceInstallationId, [knownId]);
 }
@@ -101,7 +101,7 @@ const renewInstallationId = {
 /**
  * Replaces the installation's id, and raises the floor of fencing tokens to `knownFloor` and the sequences of ids, but for
  * those of tenants, beyond every number that they can have given out. Returns false, and changes nothing, if the id is not
- * `knownId` any more.
+ * `knownId` at the statement.
  */
 export async function renewInstallation(
   runner: Runner,

@@ -73,7 +73,7 @@ async function takeTurn(client: pg.Client, report: (line: string) => void): Prom
   }
 }
 
-/** @throws Error if a migration is missing although a later one ran: its statements may not fit any more. */
+/** @throws Error if a migration is missing although a later one ran: its statements may no longer fit. */
 async function missingMigrations(client: pg.Client, dir: string): Promise<readonly string[]> {
   const shipped = await shippedMigrations(dir);
   const applied = await readApplied(client);

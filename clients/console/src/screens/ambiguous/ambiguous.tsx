@@ -55,7 +55,7 @@ export default function Ambiguous() {
   return (
     <Screen
       title="Ambiguous records"
-      lead="Their lease ended, and it is unknown whether the effect happened. Check whether it did, then say so. The oldest come first."
+      lead="Their lease ended, and it is unknown whether the effect happened. Find out whether it happened, then record the answer. The oldest come first."
       actions={
         <>
           <button type="button" onClick={() => void save()}>
@@ -76,7 +76,7 @@ export default function Ambiguous() {
           defaultValue={filters.checkpoint}
           maxLength={128}
         />
-        <TimeField label="Ambiguous since before" name="before" value={filters.before} />
+        <TimeField label="Ambiguous before" name="before" value={filters.before} />
       </FilterBar>
       <Queue key={useSearch()} filters={filters} />
       {isImporting && <AnswersDialog readAll={readAll} close={() => setImporting(false)} />}

@@ -122,7 +122,7 @@ function RecordContent({ reply, history }: RecordContentProps) {
   );
 }
 
-/** Returns when a record is read again; false: it is settled, or there is none any more. */
+/** Returns when a record is read again; false: it is settled, or it has ended. */
 function refreshMs({ data, error }: QueryState<GetRecordResponse, Error>): number | false {
   if (data?.record === undefined || isMissing(error)) return false;
   return REFRESH_MS[leaseOf(data.record, new Date())];

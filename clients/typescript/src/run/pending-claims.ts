@@ -8,7 +8,7 @@ import { retryDelayMs } from "./retry.ts";
 const DEFAULT_LEASE_MS = 30_000;
 
 /** The Claim calls of one run, which all have one claim id: whether the service may hold a claim for it. */
-export class SentClaims {
+export class PendingClaims {
   readonly #pending = new Set<Promise<unknown>>();
   #mayBeHeld = false;
 
@@ -47,10 +47,10 @@ export class SentClaims {
  * expires, or make the record ambiguous although nothing ran. The request's claim id identifies the claim. Retries until
  * the lease is over; while the client closes, makes one more attempt. Never rejects.
  */
-export async function releaseUnbegun(
+export async function releaseUnusedClaim(
   calls: Calls,
   request: ClaimInit,
-  claims: SentClaims,
+  claims: PendingClaims,
   leaseMs = DEFAULT_LEASE_MS,
 ): Promise<void> {
   // Otherwise the last call might be granted after the release.

@@ -51,9 +51,9 @@ interface Volume {
 }
 
 /** Returns what is wrong with the objects of a release, beyond what the schemas of Kubernetes say. */
-export function objectionsTo(objects: readonly KubernetesObject[]): readonly string[] {
+export function lintManifests(objects: readonly KubernetesObject[]): readonly string[] {
   const pods = objects.filter(({ kind }) => kind === "Deployment" || kind === "Job");
-  return [...pods.flatMap(objectionsToPod), ...objectionsToSelectors(objects), ...objectionsToPorts(objects)];
+  return [...pods.flatMap(lintPod), ...lintSelectors(objects), ...lintPorts(objects)];
 }
 
 /** Returns the init containers and containers of a Deployment or Job. */
@@ -61,7 +61,7 @@ export function containersOf({ spec }: KubernetesObject) {
   return [...(spec.template.spec.initContainers ?? []), ...spec.template.spec.containers];
 }
 
-function objectionsToPod(object: KubernetesObject): readonly string[] {
+function lintPod(object: KubernetesObject): readonly string[] {
   const pod = object.spec.template.spec;
   const found: string[] = [];
   const demand = (holds: boolean, text: string) => {
@@ -78,9 +78,8 @@ function objectionsToPod(object: KubernetesObject): readonly string[] {
     demand(context.readOnlyRootFilesystem === true, `${container.name} may write its root file system`);
     demand(String(context.capabilities?.drop) === "ALL", `${container.name} has capabilities`);
     demand(container.resources?.limits?.memory !== undefined, `${container.name} has no limit of memory`);
-    const ofSecrets = objectionsToSecretFiles(container, pod.volumes);
-    for (const text of [...objectionsToEnv(container), ...ofSecrets])
-      demand(false, `${container.name} ${text}`);
+    const ofSecrets = lintSecretFiles(container, pod.volumes);
+    for (const text of [...lintEnv(container), ...ofSecrets]) demand(false, `${container.name} ${text}`);
   }
   const grace = pod.terminationGracePeriodSeconds;
   if (object.kind === "Deployment") {
@@ -108,7 +107,7 @@ function drainSecondsOf(object: KubernetesObject): number {
   return (config.ONCEWARD_DRAIN_DELAY + config.ONCEWARD_DRAIN_TIMEOUT) / 1000;
 }
 
-function objectionsToEnv(container: Container): readonly string[] {
+function lintEnv(container: Container): readonly string[] {
   const { env = [] } = container;
   const found: string[] = [];
   for (const { name, value } of env) {
@@ -120,11 +119,11 @@ function objectionsToEnv(container: Container): readonly string[] {
   for (const name of new Set(names.filter((name, index) => names.indexOf(name) !== index))) {
     found.push(`has ${name} twice`);
   }
-  return [...found, ...objectionsToSettings(container)];
+  return [...found, ...lintSettings(container)];
 }
 
 /** Containers that run the server, and not psql or an HTTP proxy, read settings. */
-function objectionsToSettings({ command, args, env = [] }: Container): readonly string[] {
+function lintSettings({ command, args, env = [] }: Container): readonly string[] {
   if (args === undefined || command !== undefined) return [];
   try {
     readConfig(settingsOf(env));
@@ -144,7 +143,7 @@ function settingsOf(env: readonly EnvVar[]): Readonly<Record<string, string>> {
 }
 
 /** Each variable that names a file of a secret names one that a volume of the container has. */
-function objectionsToSecretFiles(
+function lintSecretFiles(
   { env = [], volumeMounts = [] }: Container,
   volumes: readonly Volume[],
 ): readonly string[] {
@@ -160,7 +159,7 @@ function objectionsToSecretFiles(
 }
 
 /** Each selector has to match replicas or HTTP proxies and not both, and only the NetworkPolicy may match pods of migrations. */
-function objectionsToSelectors(objects: readonly KubernetesObject[]): readonly string[] {
+function lintSelectors(objects: readonly KubernetesObject[]): readonly string[] {
   const found: string[] = [];
   const labelsOf = (kind: string): readonly Labels[] =>
     objects.flatMap((object) => (object.kind === kind ? [object.spec.template.metadata.labels] : []));
@@ -196,7 +195,7 @@ function matches({ matchLabels = {}, matchExpressions = [] }: Selector, labels: 
 }
 
 /** Ports of the server's container are the server's; ports of Services, probes and monitors exist. */
-function objectionsToPorts(objects: readonly KubernetesObject[]): readonly string[] {
+function lintPorts(objects: readonly KubernetesObject[]): readonly string[] {
   const found: string[] = [];
   const need = (holds: boolean, text: string) => {
     if (!holds) found.push(text);

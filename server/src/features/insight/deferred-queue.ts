@@ -3,8 +3,8 @@ export const BATCH_ROWS = 1000;
 /** Some 10 MiB. It is reached if statements fail for long. */
 const MAX_WAITING = 50_000;
 
-/** Items that are stored a turn after they were added: until then other replicas store what came before. */
-export class NextTurn<Item> {
+/** Items that are stored one interval after they were added, so that other replicas store earlier ones first. */
+export class DeferredQueue<Item> {
   readonly #onDropped: () => void;
   #due: Item[] = [];
   #added: Item[] = [];
@@ -19,7 +19,7 @@ export class NextTurn<Item> {
     else this.#added.push(item);
   }
 
-  /** Stores the items that are due, in batches; the others are due next. A failed batch is repeated by the next turn. */
+  /** Stores the items that are due, in batches; the others are due next. A failed batch is repeated by the next call. */
   async store(storeBatch: (batch: readonly Item[]) => Promise<unknown>): Promise<void> {
     while (this.#due.length > 0) {
       const batch = this.#due.slice(0, BATCH_ROWS);

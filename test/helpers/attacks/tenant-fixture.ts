@@ -33,7 +33,7 @@ const LISTS = {
 type List = keyof typeof LISTS;
 
 /** Creates data of every kind for a tenant, and returns its names. The server must flush usage often. */
-export async function someAffairs(world: AdminWorld, theirs: AdministeredTenant): Promise<Names> {
+export async function tenantFixture(world: AdminWorld, theirs: AdministeredTenant): Promise<Names> {
   const { admin, caller, tenant } = theirs;
   const namespace = `ns-${randomHex(12)}`;
   const completedKey = `completed-${randomHex(12)}`;

@@ -14,14 +14,14 @@ import (
 // The service's default lease, for a run that leaves the lease to the namespace's policy.
 const defaultLease = 30 * time.Second
 
-// sentClaims has the Claim calls of one run, which all have one claim id: whether the service may hold a claim for it.
-type sentClaims struct {
+// pendingClaims has the Claim calls of one run, which all have one claim id: whether the service may hold a claim for it.
+type pendingClaims struct {
 	held      bool
 	abandoned []*call
 }
 
 // await waits for a call, and notes its answer.
-func (s *sentClaims) await(ctx context.Context, claim *call) (*oncewardv1.BatchResponseItem, error) {
+func (s *pendingClaims) await(ctx context.Context, claim *call) (*oncewardv1.BatchResponseItem, error) {
 	reply, err := claim.wait(ctx)
 	select {
 	case <-claim.done:
@@ -32,7 +32,7 @@ func (s *sentClaims) await(ctx context.Context, claim *call) (*oncewardv1.BatchR
 	return reply, err
 }
 
-func (s *sentClaims) answered(claim *call) {
+func (s *pendingClaims) answered(claim *call) {
 	switch {
 	case claim.err == nil:
 		// The answer is about all earlier calls, too: their claim id is the same.
@@ -44,12 +44,12 @@ func (s *sentClaims) answered(claim *call) {
 }
 
 // mayBeHeld returns whether a call was granted, or may have been: its answer is lost, or not there yet.
-func (s *sentClaims) mayBeHeld() bool { return s.held || len(s.abandoned) > 0 }
+func (s *pendingClaims) mayBeHeld() bool { return s.held || len(s.abandoned) > 0 }
 
-// releaseUnbegun releases the claim of a run whose function will not begin. Otherwise it would block other callers until its
+// releaseUnusedClaim releases the claim of a run whose function will not begin. Otherwise it would block other callers until its
 // lease expires, or make the record ambiguous although nothing ran. Retries until the lease is over; while the client closes,
 // makes one more attempt.
-func (a *acquisition) releaseUnbegun() {
+func (a *acquisition) releaseUnusedClaim() {
 	// Otherwise the last call might be granted after the release.
 	for _, abandoned := range a.sent.abandoned {
 		<-abandoned.done
