@@ -89,7 +89,9 @@ test.each(PAGES)("the commands of Onceward and the npm scripts on %s exist", asy
   const named = [...read(page).matchAll(/\bnpm run ([a-z][\w:-]*)(?: -- ([a-z][\w/]*))?/g)];
   expect(named.filter(([, script = ""]) => !(script in scripts)).map(([text]) => text)).toEqual([]);
   const programs: Readonly<Record<string, readonly string[]>> = { lab: Object.keys(LAB), example: EXAMPLES };
-  const missing = named.filter(([, script = "", name = ""]) => programs[script]?.includes(name) === false);
+  const missing = named.filter(
+    ([, script = "", name]) => name !== undefined && programs[script]?.includes(name) === false,
+  );
   expect(missing.map(([text]) => text)).toEqual([]);
   const typed = blocksOf(page).flatMap((text) => commandsOf(text).map((words) => [words, false] as const));
   const mentioned = mentionsOf(page).flatMap((text) =>
