@@ -35,7 +35,7 @@ test.each([SERVICE, Health.typeName])(
   },
 );
 
-test("an import that a file needs comes before it, a method is a symbol, and an unknown symbol has no file", () => {
+test("imports come before a file, a method is a symbol, an unknown symbol has no file", () => {
   expect(filesWith(`${SERVICE}.Claim`).at(-1)).toBe(filesWith(SERVICE).at(-1));
   expect(filesWith(SERVICE).map(({ name }) => name)).toContain("google/protobuf/timestamp.proto");
   expect(descriptors.bySymbol("onceward.v1.Nothing")).toBeUndefined();
@@ -77,7 +77,7 @@ test("answers that are not read are kept up to a limit, and the others follow wh
   expect(outboundTotal.bytes).toBe(0);
 });
 
-test("while the process has no room for unread answers, a connection with its own share of them gets no more", async () => {
+test("while unread answers fill the process, a connection over its share gets no more", async () => {
   const { streams } = await askAndReadNothing(createOutboundTotal(0));
   const statuses = await Promise.all(streams.map(statusOf));
   expect(statuses).toContain(`${Code.ResourceExhausted}`);
