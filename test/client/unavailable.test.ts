@@ -105,7 +105,7 @@ test("a refusal is final, also with onUnavailable 'proceed'", async () => {
   expect(fn).not.toHaveBeenCalled();
 });
 
-test("after an outage during the wait for another holder the function does not run without a claim", async () => {
+test("after an outage during a wait, the function does not run without a claim", async () => {
   const { onceward, proxy, events } = await newOnceward();
   await onceward.calls.claim({ ...operation, owner: "worker-1" });
   const fn = vi.fn();

@@ -69,7 +69,7 @@ describeConsumerAdapter(test, (onceward, options, fn) => {
   };
 });
 
-test("a message that a rebalance delivers again is performed once, and its offset is committed both times", async () => {
+test("a message that a rebalance redelivers is performed once, its offset committed twice", async () => {
   await using guard = await newGuard();
   const fn = vi.fn(({ message }: EachMessagePayload) => readJson(message.value));
   const { eachMessage, deadLetter } = consumer(guard, fn);
@@ -80,7 +80,7 @@ test("a message that a rebalance delivers again is performed once, and its offse
   expect(deadLetter).not.toHaveBeenCalled();
 });
 
-test("a key without a time has that of its message, and a late message goes to a topic with the reason and its time", async () => {
+test("a key without a time gets its message's; a late one goes to a topic with its reason", async () => {
   const guard = newTimedGuard();
   const send = vi.fn();
   const { eachMessage } = consumer(guard, vi.fn(), { deadLetter: deadLetterTo({ send }, "charges.dead") });
@@ -102,7 +102,7 @@ test("an operation that the producer sends twice, at two offsets, is performed o
   expect(fn).toHaveBeenCalledOnce();
 });
 
-test("while another holder runs the operation, the partition is paused, and the offset is not committed", async () => {
+test("while another holder runs the operation, the partition is paused without a commit", async () => {
   await using guard = await newGuard();
   await guard.holdElsewhere("order-1");
   const fn = vi.fn();
