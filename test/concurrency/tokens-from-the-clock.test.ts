@@ -97,7 +97,7 @@ async function claimUntilGranted(client: IdempotencyClient, key: string): Promis
   }
 }
 
-test("no token falls while the clock is set back and forward under claims, take-overs, forgets and sweeps", {
+test("no token falls while the clock is set back and forward under claims and sweeps", {
   timeout: 120_000,
 }, async () => {
   const servers = [await startReplica(), await startReplica()];
@@ -141,7 +141,7 @@ test("no token falls while the clock is set back and forward under claims, take-
   expect(lives).toBe(8 * 16);
 });
 
-test("a replica that starts after the clock was set back gives out higher tokens than the replicas before", async () => {
+test("a replica started after the clock was set back gives out higher tokens than before", async () => {
   const before = await startReplica();
   const { fencingToken } = await grant(connectClient(before, tenant.apiKey), idOf("order-1"));
   await sweep("order-1", fencingToken);
@@ -216,7 +216,7 @@ test("a token is the microsecond of the database's clock", async () => {
   expect(fencingToken).toBeLessThanOrEqual((await readClock()) + 1n);
 });
 
-test("two statements of the version before draw numbers with room for the operations of the first", async () => {
+test("two statements of the previous version leave room for the first one's operations", async () => {
   const draw = async () => {
     const [row] = await database.query<{ number: string }>("select nextval('fencing_tokens') as number");
     return Number(row?.number);

@@ -45,7 +45,7 @@ test("an empty database is migrated to the schema, and migrating it again does n
   expect(await dumpSchema(database.url)).toBe(made);
 });
 
-test("if several processes migrate an empty database at once, one does it and the others find nothing to do", async () => {
+test("if several processes migrate an empty database, one does it and the others find it done", async () => {
   const database = await newDatabase("template0");
   const ran = await Promise.all([1, 2, 3].map(() => migrate(database.url, () => {})));
   const [first] = ran.filter((names) => names.length > 0);
@@ -66,7 +66,7 @@ test("--check of a migrated database says that it is current, and changes nothin
   expect(await runMigrate(database, ["--check"])).toEqual(["The schema is current."]);
 });
 
-test("--check of a database that is behind names what is missing and what to run, and changes nothing", async () => {
+test("--check of an older database names what is missing and to run, and changes nothing", async () => {
   const database = await newDatabase("template0");
   await expect(runMigrate(database, ["--check"])).rejects.toThrow(
     /lacks 0001_core.*Run: onceward-server migrate/,
