@@ -150,7 +150,7 @@ describe.runIf(previous !== undefined && beforeRewrite !== undefined)(
   "deploy/upgrade.md",
   { timeout: TIMEOUT_MS },
   () => {
-    test("the previous version serves while the schema is migrated, beside the new version, and after a rollback", async () => {
+    test("the previous version serves during a migration, beside the new one, and after a rollback", async () => {
       const { old, url, database, type, start, before } = await installOldVersion(previous);
       const lacking = await type(MAIN, ["onceward-server migrate --check"]);
       expect(lacking).toMatchObject([{ exit: 1, output: expect.stringMatching(/^The schema lacks \d{4}_/) }]);
@@ -197,7 +197,7 @@ describe.runIf(previous !== undefined && beforeRewrite !== undefined)(
       await expectBesideClock(database, rolledBack.client, "rolled-back");
     });
 
-    test("a version before the migration that rewrites the records is refused while its replicas serve, and upgraded without them", async () => {
+    test("a version before the rewriting migration is refused with, and upgraded without, replicas", async () => {
       const { database, type, start, before } = await installOldVersion(beforeRewrite);
       const load = startLoad(before.client);
       const migrating = ["onceward-server migrate"];
