@@ -27,12 +27,6 @@ export const GROUPS: readonly Group[] = [
       "crash a worker and count the effects, in the page",
     ),
     page("ARCHITECTURE.md", "architecture", "How it works", "the way of a claim and the states of a record"),
-    page(
-      "test/tools/demo/README.md",
-      "demo",
-      "The demo",
-      "webhooks, delivered three times to workers that are killed",
-    ),
   ]),
   group("Clients", [
     page(

@@ -50,20 +50,17 @@ export async function readInstallation(runner: Runner): Promise<Installation | u
 const raiseStoredFloor = {
   name: "raise_token_floor",
   text: `
-with raised as (
-  update installation i
-     set token_floor = greatest(c.us, $1::bigint), made_in = database_identity(pg_current_xact_id()::xid)
-    from (select (extract(epoch from clock_timestamp()) * 1000000)::bigint as us) c
-   where (token_floor < c.us - 1000000 or token_floor < $1::bigint and c.us < $1::bigint)
-     and (made_in is null or made_in = database_identity(i.xmin))
-)
-select raise_fencing_tokens()`,
+update installation i
+   set token_floor = greatest(c.us, $1::bigint), made_in = database_identity(pg_current_xact_id()::xid)
+  from (select (extract(epoch from clock_timestamp()) * 1000000)::bigint as us) c
+ where (token_floor < c.us - 1000000 or token_floor < $1::bigint and c.us < $1::bigint)
+   and (made_in is null or made_in = database_identity(i.xmin))`,
 };
 
 /**
  * Raises the stored floor of fencing tokens to the clock, in steps of a second, so that many replicas seldom write it; and
  * to a floor that is known, if the clock is behind it. Stores nothing in a database that was restored or promoted, until the installation
- * is renewed. Raises the sequence of the version before, too.
+ * is renewed.
  */
 export async function raiseTokenFloor(runner: Runner, knownFloor: number): Promise<void> {
   await runner.run(raiseStoredFloor, [knownFloor]);

@@ -161,26 +161,6 @@ test("the default traffic has enough e-mail claims for a suspicion while samples
   expect(claims.filter(({ namespace }) => namespace === "emails").length).toBeGreaterThan(1000);
 });
 
-test("npm run demo and demo:traffic show their options, and refuse another one", async () => {
-  const { dir } = await createWorkplace();
-  for (const file of ["main.ts", "../main.ts"]) {
-    const start = (option: string) =>
-      run(
-        process.execPath,
-        ["--conditions=@onceward/source", fileURLToPath(new URL(file, import.meta.url)), option],
-        { cwd: dir, env: CHILD_ENVIRONMENT, timeout: LIMIT_MS },
-      );
-    expect(await start("--help")).toMatchObject({
-      stdout: expect.stringMatching(/^ {2}--seed N /m),
-      stderr: "",
-    });
-    await expect(start("--sed")).rejects.toMatchObject({
-      code: 2,
-      stderr: expect.stringMatching(/^Unknown option '--sed'\n\nnpm run demo/),
-    });
-  }
-});
-
 test("the traffic refuses a directory without npm start, and other machines' addresses", async () => {
   const workplace = await createWorkplace();
   await expect(plantTraffic(workplace, [])).rejects.toMatchObject({

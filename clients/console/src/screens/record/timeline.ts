@@ -72,6 +72,7 @@ const DECLINED: Readonly<globalThis.Record<number, { readonly tone: StateTone; r
   [DeclinedCall_Outcome.TOO_OLD]: { tone: "bad", what: "Refused: the key is too old" },
   [DeclinedCall_Outcome.OVER_QUOTA]: { tone: "bad", what: "Refused: beyond a limit of the tenant" },
   [DeclinedCall_Outcome.SUPERSEDED]: { tone: "bad", what: "Refused: a late worker had lost the key" },
+  [DeclinedCall_Outcome.UNREADABLE]: { tone: "bad", what: "Refused: the record cannot be decrypted" },
 };
 
 /** Events of the same instant stay in their order: an attempt's end comes before the next claim. */
