@@ -230,7 +230,7 @@ test("heartbeats prolong the lease while the function runs", async () => {
   });
 });
 
-test("the signal aborts when another holder takes over, and the completion says that the effect ran", async () => {
+test("the signal aborts when another holder takes over; the completion says the effect ran", async () => {
   await using client = await newOnceward();
   const reasons: unknown[] = [];
   const run = client.onceward.run({ ...operation, leaseMs: 1000 }, async (claim) => {

@@ -51,7 +51,7 @@ describe("a release", () => {
   const { on, jobs } = workflows.find(({ name }) => name === "release.yml")?.workflow ?? {};
   const publishing = Object.entries(jobs ?? {}).filter(([name]) => name.startsWith("publish-"));
 
-  test("begins with a tag, and publishes only after all checks, the dry run and a maintainer's approval", () => {
+  test("begins with a tag, and publishes only after checks, dry run and approval", () => {
     expect(on).toEqual({ push: { tags: ["v*"] } });
     expect(jobs?.ci?.uses).toBe("./.github/workflows/ci.yml");
     expect(jobs?.files?.needs).toEqual(["ci"]);
@@ -85,7 +85,7 @@ describe("a release", () => {
     );
   });
 
-  test("builds each image of release.json for each architecture, and signs and attests it, before the chart that names both", () => {
+  test("builds, signs and attests each image of release.json before the chart that names it", () => {
     const images = Object.keys(addressesOf("https://github.com/acme/once").images);
     const { image: built, architecture } = jobs?.image?.strategy?.matrix ?? {};
     expect([built, architecture]).toEqual([images, ["amd64", "arm64"]]);

@@ -58,7 +58,7 @@ describe("every costly request to every RPC by every transport", () => {
   });
 });
 
-test("eight small messages without a credential that would inflate to 8 MiB of items delay no other call", async () => {
+test("eight small anonymous messages that would inflate to 8 MiB of items delay no other call", async () => {
   const { server, database } = target;
   const { apiKey } = await createTenant(database);
   const bomb = brotliCompressSync(Buffer.alloc(8 * MIB, Uint8Array.of(0x0a, 0)));

@@ -176,7 +176,7 @@ describeWithRabbitMq("A consumer of RabbitMQ", () => {
     await expectSettled({ connection, channel, queue });
   });
 
-  test("an operation that failed permanently is stored as failed and dead-lettered, and so is its duplicate", async () => {
+  test("a permanent failure is stored and dead-lettered, and so is its duplicate", async () => {
     await using guard = await newGuard();
     const { channel, queue, dead } = await newQueue();
     const fn = vi.fn(() => {
@@ -194,7 +194,7 @@ describeWithRabbitMq("A consumer of RabbitMQ", () => {
     expect(fn).toHaveBeenCalledOnce();
   });
 
-  test("a message whose function throws goes through a queue for each delay, and is dead-lettered after the last attempt", async () => {
+  test("a failing message goes through a queue for each delay, then is dead-lettered", async () => {
     await using guard = await newGuard();
     const { channel, queue, dead } = await newQueue();
     const fn = vi.fn().mockRejectedValue(new Error("a defect"));
@@ -220,7 +220,7 @@ describeWithRabbitMq("A consumer of RabbitMQ", () => {
     await expectSettled({ connection, channel, queue });
   });
 
-  test("a connection that breaks before the broker confirms a message of the retry queue ends the handling", async () => {
+  test("a connection that breaks before a retry queue's confirmation ends the handling", async () => {
     await using guard = await newGuard();
     const { channel, queue } = await newQueue();
     const { connection } = await connectTo(rabbitmq);
@@ -337,7 +337,7 @@ describeWithRabbitMq("A consumer of RabbitMQ", () => {
       vi.fn().mockRejectedValueOnce(new Error("the provider is down")),
     ],
   ])(
-    "a channel that closes while a consumer %s is not an error, and the message is delivered again",
+    "a channel that closes while a consumer %s only redelivers the message",
     async (_, first, second, effect) => {
       await using guard = await newGuard();
       const { channel, queue } = await newQueue();
@@ -380,7 +380,7 @@ describeWithRabbitMq("A consumer of RabbitMQ", () => {
     return { connection, channel, queue, derivedKeys };
   }
 
-  test("a worker that is killed after the completion, before the acknowledgement, repeats no effect", async () => {
+  test("a worker killed between completion and acknowledgement repeats no effect", async () => {
     await using guard = await newGuard();
     const { connection, channel, queue, derivedKeys } = await startWorkers(guard, "before acknowledgement");
     await consume(guard, { channel, queue }, (_, claim) => derivedKeys.push(claim.deriveKey("provider")));
@@ -389,7 +389,7 @@ describeWithRabbitMq("A consumer of RabbitMQ", () => {
     await expectSettled({ connection, channel, queue });
   });
 
-  test("a worker that is killed before the completion has its effect repeated under the same derived key", async () => {
+  test("a worker killed before the completion repeats its effect under the same derived key", async () => {
     await using guard = await newGuard();
     const { connection, channel, queue, derivedKeys } = await startWorkers(guard, "before completion");
     await consume(guard, { channel, queue }, (_, claim) => derivedKeys.push(claim.deriveKey("provider")));

@@ -132,7 +132,7 @@ test.each([
   },
 );
 
-test("a message whose record is ambiguous is hidden for ambiguousAfterMs, not for redeliverAfterMs", async () => {
+test("an ambiguous record's message is hidden for ambiguousAfterMs, not redeliverAfterMs", async () => {
   await using guard = await newGuard();
   await guard.holdExpired();
   await guard.onceward.calls.claim({ namespace: "charges", key: "order-1", owner: "dead" });
@@ -189,7 +189,7 @@ const thrownOnce = {
 
 const hidden = { action: "ChangeMessageVisibility", input: { ...deletion.input, VisibilityTimeout: 31 } };
 
-test("while the service is unreachable, a message stays hidden, and is handled in the same receive after the outage", async () => {
+test("in an outage a message stays hidden, and is handled in the same receive afterwards", async () => {
   await using guard = await newGuard();
   const { onceward, heal } = await cutOff(guard);
   const fn = vi.fn();
@@ -231,7 +231,7 @@ test("a held message stays hidden while its function runs", async () => {
   expect(vi.getTimerCount()).toBe(timers - 1);
 });
 
-test("a message stays hidden while its function runs, for as long again after every third of the visibility timeout", async () => {
+test("a message's hiding is extended by a visibility timeout after every third of it", async () => {
   vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
   onTestFinished(() => void vi.useRealTimers());
   await using guard = await newGuard();
@@ -281,7 +281,7 @@ test("a message whose function throws is hidden for its visibility timeout, and 
   expect(guard.kinds()).toEqual(["released", "processed"]);
 });
 
-test("a message is hidden for twice as long after each error of its function, up to maxRedeliverAfterMs", async () => {
+test("a message is hidden twice as long after each error, up to maxRedeliverAfterMs", async () => {
   await using guard = await newGuard();
   const fn = vi.fn().mockRejectedValue(new Error("the provider is down"));
   const delays = { visibilityTimeoutMs: 3000, redeliverAfterMs: 4000, maxRedeliverAfterMs: 14_000 };

@@ -13,7 +13,7 @@ test("equal requests have equal fingerprints, in any order in which they were bu
   expect(hex({ amount: 100 })).not.toBe(hex({ amount: "100" }));
 });
 
-test("a value counts as JSON.stringify takes it: a Date is its text, undefined is omitted, or null in an array", () => {
+test("a value counts as JSON.stringify takes it: a Date's text, undefined omitted or null", () => {
   const value = { at: new Date(0), note: undefined, lines: [undefined, Symbol("s")] };
   expect(hex(value)).toBe(hex({ at: "1970-01-01T00:00:00.000Z", lines: [null, null] }));
 });
@@ -32,7 +32,7 @@ test("omissions apply to the JSON of a value", () => {
   expect(Buffer.from(fingerprintOf(order, { omit: ["/sentAt"] })).toString("hex")).toBe(hex({ id: 1 }));
 });
 
-test("a member that is omitted may be anything, and a member beside it that can't be hashed is refused", () => {
+test("an omitted member may be anything; one beside it that can't be hashed is refused", () => {
   const order = { id: 1, connection: new Map(), at: { now: new Set() } };
   const omit = ["/connection", "/at/now", "/at/now/deeper"];
   expect(Buffer.from(fingerprintOf(order, { omit })).toString("hex")).toBe(hex({ id: 1, at: {} }));

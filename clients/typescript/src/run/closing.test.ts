@@ -36,7 +36,7 @@ test("a run that retries during an outage ends as soon as its client closes", as
   expect(fn).not.toHaveBeenCalled();
 });
 
-test("a run whose claim has no answer ends as soon as its client closes, and closing does not wait for the answer", async () => {
+test("a run whose claim has no answer ends when its client closes, which does not wait", async () => {
   const testing = newTesting();
   const asked = vi.fn();
   const onceward = newOnceward({

@@ -64,7 +64,7 @@ test.each(pauses)("after %s, a claim that another holder took over does not run"
 });
 
 test.each(["HOLD", "RECLAIM"] as const)(
-  "a claim whose answer comes after its lease is renewed if no one took it over, with the policy %s",
+  "an answer after the lease renews the claim unless it was taken over, with the policy %s",
   async (onLeaseExpiry) => {
     const { testing, onceward, onAnswer } = newWorld({ policy: { onLeaseExpiry } });
     onAnswer.mockImplementationOnce(() => pass(testing, "a stalled event loop", LEASE_MS));

@@ -74,7 +74,7 @@ test("after a suspension of the machine the loss is noticed within a second, how
   expect(signal.reason).toMatchObject({ reason: "LEASE_LOST" });
 });
 
-test("after a stall the loss is noticed on the first turn, and a heartbeat still renews the lease", async () => {
+test("after a stall the loss is noticed on the first turn; a heartbeat renews the lease", async () => {
   const { lease, heartbeatsAtMs } = grantedLease(extended);
   const { signal } = lease;
   const stalled = vi.spyOn(performance, "now").mockReturnValue(performance.now() + 60_000);

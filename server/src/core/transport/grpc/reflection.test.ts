@@ -45,7 +45,7 @@ test("answers that are not read are kept up to a limit, and the others follow wh
   expect(outboundTotal.bytes).toBe(0);
 });
 
-test("while the process has no room for unread answers, a connection with its own share of them gets no more", async () => {
+test("while unread answers fill the process, a connection over its share gets no more", async () => {
   const { streams } = await askAndReadNothing(createOutboundTotal(0));
   const statuses = await Promise.all(streams.map(statusOf));
   expect(statuses).toContain(`${Code.ResourceExhausted}`);

@@ -20,7 +20,7 @@ function untilReleased(testing: TestingOnceward) {
   );
 }
 
-test("after an outage, the claim of a run that gave up is released, so that the next delivery runs", async () => {
+test("after an outage, the claim of a run that gave up is released for the next delivery", async () => {
   const testing = newTesting();
   testing.faults.loseNextReply("claim");
   testing.faults.failNext("claim", "DATABASE_UNAVAILABLE", Number.POSITIVE_INFINITY);
@@ -65,7 +65,7 @@ test("after an outage in which nothing was granted, the release claims nothing i
   expect(testing.records()).toEqual([]);
 });
 
-test("a client that closes in an outage makes one more attempt to release, and does not wait for the lease", async () => {
+test("a client that closes in an outage tries once more to release, without waiting", async () => {
   const testing = newTesting();
   const onceward = createOnceward({ transport: testing.transport, owner: "worker-2" });
   testing.faults.loseNextReply("claim");
