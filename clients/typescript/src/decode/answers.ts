@@ -31,10 +31,7 @@ const YES = new Set(["yes", "y", "true", "1"]);
 const NO = new Set(["no", "n", "false", "0"]);
 
 /** Returns the file of keys to reconcile: a person fills in the column "happened?" with yes or no, and imports it. */
-export function reconciliationFile(
-  records: readonly Record[],
-  links: ReadonlyMap<string, string>,
-): string {
+export function reconciliationFile(records: readonly Record[], links: ReadonlyMap<string, string>): string {
   const lines = records.map((record) => {
     const { namespace, key, owner, checkpoint, leaseExpiresAt } = record;
     const since = leaseExpiresAt === undefined ? "" : timestampDate(leaseExpiresAt).toISOString();

@@ -95,10 +95,7 @@ function TenantFacts({ tenant: { state, createdAt, name } }: { readonly tenant: 
           <>
             <TenantStateMark state={state} />
             {state === Tenant_State.DELETING && (
-              <span className={common.quiet}>
-                {" "}
-                Its records are being removed; nothing can be changed.
-              </span>
+              <span className={common.quiet}> Its records are being removed; nothing can be changed.</span>
             )}
           </>
         ),
