@@ -729,7 +729,7 @@ export type GetKeyHistoryResponse = Message<"onceward.v1.GetKeyHistoryResponse">
   mismatched: bigint;
 
   /**
-   * Claims that were refused because the key is too old: KEY_TOO_OLD.
+   * Claims that were refused because the key is too old.
    *
    * @generated from field: int64 too_old = 5;
    */

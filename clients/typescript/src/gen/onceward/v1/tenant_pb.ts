@@ -782,7 +782,7 @@ export type UsageHour = Message<"onceward.v1.UsageHour"> & {
   repeatLateness: LatenessBucket[];
 
   /**
-   * Refused with KEY_TOO_OLD.
+   * Refused because their keys were too old.
    *
    * @generated from field: int64 late_keys_refused = 14;
    */
