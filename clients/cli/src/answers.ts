@@ -1,18 +1,8 @@
 import { createReadStream } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { ConnectError } from "@connectrpc/connect";
-import {
-  type Answered,
-  type Answers,
-  errorFromCall,
-  ListRecordsRequest_Order,
-  MAX_ANSWERS_BYTES,
-  type Matched,
-  matchAnswers,
-  readAnswers,
-  reconciliationFile,
-  type TenantAdmin,
-} from "@onceward/client/admin";
+import { errorFromCall, ListRecordsRequest_Order, type TenantAdmin } from "@onceward/client/admin";
+import { type Answered, type Answers, MAX_ANSWERS_BYTES, type Matched, matchAnswers, readAnswers, reconciliationFile } from "#words/answers";
 import { Record_State, type RecordMessage } from "@onceward/client/proto";
 import { readText } from "./bounded-text.ts";
 import { EXIT, messageOf, Outcome, UsageError } from "./failure.ts";

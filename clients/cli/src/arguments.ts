@@ -1,4 +1,4 @@
-import { parseBytes } from "@onceward/client/admin";
+import { parseBytes } from "#words/bytes";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { choiceParser } from "./choices.ts";
 import { UsageError } from "./failure.ts";

@@ -1,10 +1,6 @@
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
-import {
-  ACTIONS_WITHOUT_RPC,
-  IdentityService,
-  OperatorService,
-  TenantAdminService,
-} from "@onceward/client/admin";
+import { IdentityService, OperatorService, TenantAdminService } from "@onceward/client/admin";
+import { ACTIONS_WITHOUT_RPC } from "#words/audit-actions";
 import { IdempotencyService } from "@onceward/client/proto";
 import { InvalidArgumentError } from "commander";
 import { didYouMean } from "./similar.ts";

@@ -1,10 +1,6 @@
-import {
-  DeclinedCall_Outcome,
-  describeLease,
-  type GetKeyHistoryResponse,
-  keyHistoryOf,
-  leaseOf,
-} from "@onceward/client/admin";
+import { DeclinedCall_Outcome, type GetKeyHistoryResponse } from "@onceward/client/admin";
+import { keyHistoryOf } from "#words/key-history";
+import { describeLease, leaseOf } from "#words/record-lease";
 import {
   type Attempt,
   Attempt_Ending,

@@ -1,12 +1,5 @@
-import {
-  beyondBounds,
-  effectOfQuotas,
-  type PolicyBounds,
-  type Quotas,
-  type Tenant,
-  Tenant_State,
-  type TenantUsage,
-} from "@onceward/client/admin";
+import { type PolicyBounds, type Quotas, type Tenant, Tenant_State, type TenantUsage } from "@onceward/client/admin";
+import { beyondBounds, effectOfQuotas } from "#words/limit-effect";
 import { enumName } from "./output.ts";
 import { policyRows } from "./policy-fields.ts";
 import { renderFacts, renderTable } from "./table.ts";

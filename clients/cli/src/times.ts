@@ -6,7 +6,7 @@ import {
   timestampFromMs,
   timestampMs,
 } from "@bufbuild/protobuf/wkt";
-import { formatDurationMs, parseDurationMs } from "@onceward/client/admin";
+import { formatDurationMs, parseDurationMs } from "#words/durations";
 import { InvalidArgumentError } from "commander";
 
 /** Parses a duration. @throws InvalidArgumentError, which commander shows with the option's name. */

@@ -1,4 +1,4 @@
-import { recordHref } from "@onceward/client/admin";
+import { recordHref } from "#words/record-address";
 import { Record_State } from "@onceward/client/proto";
 import { type Command, CommanderError } from "commander";
 import {

@@ -1,17 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { timestampDate } from "@bufbuild/protobuf/wkt";
-import {
-  changedRecordsOf,
-  createTenantAdmin,
-  isUnfinished,
-  progressOf,
-  type RecordJob,
-  RecordJob_Kind,
-  RecordJob_State,
-  RecordJobSchema,
-  type TenantAdmin,
-  titleOf,
-} from "@onceward/client/admin";
+import { createTenantAdmin, type RecordJob, RecordJob_Kind, RecordJob_State, RecordJobSchema, type TenantAdmin } from "@onceward/client/admin";
+import { changedRecordsOf } from "#words/changed-records";
+import { isUnfinished, progressOf, titleOf } from "#words/job-words";
 import { Argument, type Command } from "commander";
 import { parseId } from "../arguments.ts";
 import { confirm, type Host, type YesOption } from "../host.ts";

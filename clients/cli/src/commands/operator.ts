@@ -1,12 +1,5 @@
-import {
-  AuditEventSchema,
-  CreateTenantApiKeyResponseSchema,
-  createOperator,
-  degradedStates,
-  GetServerInfoResponseSchema,
-  type Operator,
-  ReplicaSchema,
-} from "@onceward/client/admin";
+import { AuditEventSchema, CreateTenantApiKeyResponseSchema, createOperator, GetServerInfoResponseSchema, type Operator, ReplicaSchema } from "@onceward/client/admin";
+import { degradedStates } from "#words/degraded";
 import type { Command } from "commander";
 import { AUDIT_COLUMNS, REPLICA_COLUMNS } from "../columns.ts";
 import type { Host } from "../host.ts";

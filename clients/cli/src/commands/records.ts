@@ -1,10 +1,5 @@
-import {
-  createTenantAdmin,
-  GetKeyHistoryResponseSchema,
-  GetRecordResponseSchema,
-  MAX_RECONCILED,
-  ResolveRecordResponseSchema,
-} from "@onceward/client/admin";
+import { createTenantAdmin, GetKeyHistoryResponseSchema, GetRecordResponseSchema, ResolveRecordResponseSchema } from "@onceward/client/admin";
+import { MAX_RECONCILED } from "#words/answers";
 import { Record_State, RecordSchema } from "@onceward/client/proto";
 import type { Command } from "commander";
 import { resolveAnswers, writeKeys } from "../answers.ts";

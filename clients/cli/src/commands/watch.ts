@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { createTenantAdmin, parseDurationMs, type TenantAdmin } from "@onceward/client/admin";
+import { createTenantAdmin, type TenantAdmin } from "@onceward/client/admin";
+import { parseDurationMs } from "#words/durations";
 import { type Command, InvalidArgumentError } from "commander";
 import { describeFailure, EXIT, exitCodeOf, failureJson } from "../failure.ts";
 import type { Host } from "../host.ts";

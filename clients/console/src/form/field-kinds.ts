@@ -1,6 +1,6 @@
 import { type Duration, durationFromMs, durationMs } from "@bufbuild/protobuf/wkt";
-import { formatBytes } from "@onceward/decode/bytes.ts";
-import { formatDurationMs } from "@onceward/decode/durations.ts";
+import { formatBytes } from "@onceward/words/bytes";
+import { formatDurationMs } from "@onceward/words/durations";
 import { parseDuration } from "../format/duration.ts";
 import { parseSize } from "../format/quantity.ts";
 

@@ -1,7 +1,7 @@
-import { parseDurationMs } from "@onceward/decode/durations.ts";
-import { UNITS } from "@onceward/decode/words.ts";
+import { parseDurationMs } from "@onceward/words/durations";
+import { UNITS } from "@onceward/words/words";
 
-export { formatDuration } from "@onceward/decode/words.ts";
+export { formatDuration } from "@onceward/words/words";
 
 /** Returns a duration exactly, in the largest unit that divides it, such as "3 d" or "90 s". */
 export function formatExactly(ms: number): string {

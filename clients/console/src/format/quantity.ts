@@ -1,6 +1,6 @@
-import { parseBytes } from "@onceward/decode/bytes.ts";
+import { parseBytes } from "@onceward/words/bytes";
 
-export { formatCount, formatEstimate, formatNoun, formatShare, formatSize } from "@onceward/decode/words.ts";
+export { formatCount, formatEstimate, formatNoun, formatShare, formatSize } from "@onceward/words/words";
 
 /** Returns the bytes of a text such as "65536", "64KiB" or "64 kib"; undefined for any other text. */
 export function parseSize(text: string): number | undefined {

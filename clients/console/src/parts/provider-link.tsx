@@ -1,4 +1,4 @@
-import { writeProviderLink } from "@onceward/decode/answers.ts";
+import { writeProviderLink } from "@onceward/words/answers";
 import type { Record } from "@onceward/gen/onceward/v1/record_pb.ts";
 
 interface ProviderLinkProps {

@@ -1,4 +1,4 @@
-import { leaseOf } from "@onceward/decode/record-lease.ts";
+import { leaseOf } from "@onceward/words/record-lease";
 import { type Record, Record_State } from "@onceward/gen/onceward/v1/record_pb.ts";
 import { StateMark } from "./state-mark.tsx";
 import { useNow } from "./time.tsx";

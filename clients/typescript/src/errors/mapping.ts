@@ -1,5 +1,5 @@
 import { durationMs } from "@bufbuild/protobuf/wkt";
-import { readServiceError } from "../decode/service-error.ts";
+import { readServiceError } from "./service-error.ts";
 import { ErrorReasonSchema } from "../gen/onceward/v1/errors_pb.ts";
 import { ReasonClass } from "../gen/onceward/v1/facts_pb.ts";
 import type { BatchItemError } from "../gen/onceward/v1/idempotency_pb.ts";

@@ -2,7 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { codeFromString } from "@connectrpc/connect/protocol-connect";
-import { DOMAIN } from "../decode/service-error.ts";
+import { DOMAIN } from "../errors/service-error.ts";
 import { type CatalogueReason, OncewardError, type Violation } from "../errors/errors.ts";
 import { factsOf } from "../errors/reasons.ts";
 import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from "../gen/google/rpc/error_details_pb.ts";

@@ -1,5 +1,5 @@
-import { reconciliationFile } from "@onceward/decode/answers.ts";
-import { recordHref } from "@onceward/decode/record-address.ts";
+import { reconciliationFile } from "@onceward/words/answers";
+import { recordHref } from "@onceward/words/record-address";
 import type { Record } from "@onceward/gen/onceward/v1/record_pb.ts";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import { useState } from "react";

@@ -1,7 +1,7 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { createClient } from "@connectrpc/connect";
 import { useTransport } from "@connectrpc/connect-query";
-import { MAX_RECONCILED } from "@onceward/decode/answers.ts";
+import { MAX_RECONCILED } from "@onceward/words/answers";
 import { type Record, Record_State } from "@onceward/gen/onceward/v1/record_pb.ts";
 import {
   ListRecordsRequest_Order,

@@ -1,4 +1,4 @@
-import { ACTIONS_WITHOUT_RPC } from "@onceward/decode/audit-actions.ts";
+import { ACTIONS_WITHOUT_RPC } from "@onceward/words/audit-actions";
 import { IdentityService } from "@onceward/gen/onceward/v1/identity_pb.ts";
 import { OperatorService } from "@onceward/gen/onceward/v1/operator_pb.ts";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";

@@ -1,6 +1,6 @@
 import { toJson, toJsonString } from "@bufbuild/protobuf";
 import { timestampDate } from "@bufbuild/protobuf/wkt";
-import { csvLine } from "@onceward/decode/csv.ts";
+import { csvLine } from "@onceward/words/csv";
 import {
   type AuditEvent,
   AuditEvent_Outcome,

@@ -1,5 +1,5 @@
 import { timestampDate } from "@bufbuild/protobuf/wkt";
-import { degradedWords } from "@onceward/decode/degraded.ts";
+import { degradedWords } from "@onceward/words/degraded";
 import type { Replica, ReplicaLoad } from "@onceward/gen/onceward/v1/operator_pb.ts";
 import type { ReactNode } from "react";
 import { formatEstimate } from "../../format/quantity.ts";

@@ -1,5 +1,5 @@
 import { timestampDate } from "@bufbuild/protobuf/wkt";
-import { REFUSALS } from "@onceward/decode/refusals.ts";
+import { REFUSALS } from "@onceward/words/refusals";
 import type { UsageHour, UsageMinute } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 
 const MINUTE_MS = 60_000;

@@ -1,5 +1,5 @@
 import { useMutation } from "@connectrpc/connect-query";
-import { isUnfinished, progressOf, titleOf } from "@onceward/decode/job-words.ts";
+import { isUnfinished, progressOf, titleOf } from "@onceward/words/job-words";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import { type RecordJob, RecordJob_State } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { useState } from "react";

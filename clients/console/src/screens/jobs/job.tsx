@@ -1,6 +1,6 @@
 import { Code } from "@connectrpc/connect";
 import { useQuery } from "@connectrpc/connect-query";
-import { isUnfinished, titleOf } from "@onceward/decode/job-words.ts";
+import { isUnfinished, titleOf } from "@onceward/words/job-words";
 import { type GetRecordJobResponse, TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import { type RecordJob, RecordJob_Kind, RecordJob_State } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { Link, useParams } from "wouter";

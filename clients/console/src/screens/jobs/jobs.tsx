@@ -1,4 +1,4 @@
-import { isUnfinished, titleOf } from "@onceward/decode/job-words.ts";
+import { isUnfinished, titleOf } from "@onceward/words/job-words";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import type { RecordJob } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { type Columns, DataTable } from "../../parts/data-table.tsx";

@@ -1,6 +1,6 @@
-import { describeInsufficientData } from "@onceward/decode/insufficient-data.ts";
-import { defectTitle, measureWords } from "@onceward/decode/key-quality-words.ts";
-import { recordHref } from "@onceward/decode/record-address.ts";
+import { describeInsufficientData } from "@onceward/words/insufficient-data";
+import { defectTitle, measureWords } from "@onceward/words/key-quality-words";
+import { recordHref } from "@onceward/words/record-address";
 import {
   KeyDefect,
   type KeyEvidence,

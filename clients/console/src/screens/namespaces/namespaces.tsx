@@ -1,5 +1,5 @@
-import { judge } from "@onceward/decode/retention-verdict.ts";
-import { describeVerdict } from "@onceward/decode/verdict-words.ts";
+import { judge } from "@onceward/words/retention-verdict";
+import { describeVerdict } from "@onceward/words/verdict-words";
 import type { Policy } from "@onceward/gen/onceward/v1/policy_pb.ts";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import { type FormEvent, useState } from "react";

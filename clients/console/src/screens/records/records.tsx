@@ -1,5 +1,5 @@
 import { callUnaryMethod, createConnectQueryKey, useTransport } from "@connectrpc/connect-query";
-import { recordHref } from "@onceward/decode/record-address.ts";
+import { recordHref } from "@onceward/words/record-address";
 import type { Record } from "@onceward/gen/onceward/v1/record_pb.ts";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";

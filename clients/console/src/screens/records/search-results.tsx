@@ -1,6 +1,6 @@
 import { type Client, createClient } from "@connectrpc/connect";
 import { useTransport } from "@connectrpc/connect-query";
-import { recordHref } from "@onceward/decode/record-address.ts";
+import { recordHref } from "@onceward/words/record-address";
 import type { Record } from "@onceward/gen/onceward/v1/record_pb.ts";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import { useQuery } from "@tanstack/react-query";

@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
-import type { Advice, Evidence } from "@onceward/decode/retention-advice.ts";
+import type { Advice, Evidence } from "@onceward/words/retention-advice";
 import { UsageHourSchema } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { describe, expect, it } from "vitest";
 import { daysCovered, survivalOf } from "./survival.ts";

@@ -1,5 +1,5 @@
 import { durationMs } from "@bufbuild/protobuf/wkt";
-import type { Advice } from "@onceward/decode/retention-advice.ts";
+import type { Advice } from "@onceward/words/retention-advice";
 import type { UsageHour } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 
 /** How many duplicates a month come later than a time after the first claim of their key. */

@@ -1,5 +1,5 @@
 import { useQuery } from "@connectrpc/connect-query";
-import { type Advice, adviceOf } from "@onceward/decode/retention-advice.ts";
+import { type Advice, adviceOf } from "@onceward/words/retention-advice";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 
 /** The server advises on as many namespaces at once. */

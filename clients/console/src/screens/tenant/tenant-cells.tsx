@@ -4,8 +4,8 @@ import {
   type MeasuredQuota,
   type QuotaUse,
   shareWords,
-} from "@onceward/decode/quota-use.ts";
-import { refusalWords } from "@onceward/decode/refusals.ts";
+} from "@onceward/words/quota-use";
+import { refusalWords } from "@onceward/words/refusals";
 import type { TenantUsage } from "@onceward/gen/onceward/v1/operator_pb.ts";
 import { Tenant_State } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { formatCount, formatEstimate } from "../../format/quantity.ts";

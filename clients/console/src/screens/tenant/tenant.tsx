@@ -1,5 +1,5 @@
 import { useQuery } from "@connectrpc/connect-query";
-import { type MeasuredQuota, quotaUse } from "@onceward/decode/quota-use.ts";
+import { type MeasuredQuota, quotaUse } from "@onceward/words/quota-use";
 import { OperatorService, type TenantUsage } from "@onceward/gen/onceward/v1/operator_pb.ts";
 import { ApiKey_Role, type Tenant, Tenant_State } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { useState } from "react";

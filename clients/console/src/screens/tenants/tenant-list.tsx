@@ -1,4 +1,4 @@
-import { type MeasuredQuota, quotaUse } from "@onceward/decode/quota-use.ts";
+import { type MeasuredQuota, quotaUse } from "@onceward/words/quota-use";
 import {
   ListTenantUsageRequest_Order,
   OperatorService,

@@ -1,6 +1,6 @@
 import { durationMs } from "@bufbuild/protobuf/wkt";
-import type { TenantUsage } from "../gen/onceward/v1/operator_pb.ts";
-import type { Policy, PolicyBounds, Quotas } from "../gen/onceward/v1/policy_pb.ts";
+import type { TenantUsage } from "@onceward/client/proto";
+import type { Policy, PolicyBounds, Quotas } from "@onceward/client/proto";
 import {
   amountWords,
   busiestMinute,

@@ -1,5 +1,5 @@
-import type { TenantUsage } from "../gen/onceward/v1/operator_pb.ts";
-import type { Quotas } from "../gen/onceward/v1/policy_pb.ts";
+import type { TenantUsage } from "@onceward/client/proto";
+import type { Quotas } from "@onceward/client/proto";
 import { REFUSALS } from "./refusals.ts";
 import { formatCount, formatEstimate, formatShare, formatSize } from "./words.ts";
 

@@ -1,8 +1,8 @@
 import { create } from "@bufbuild/protobuf";
 import { expect, it } from "vitest";
-import { TenantUsageSchema } from "../gen/onceward/v1/operator_pb.ts";
-import { PolicyBoundsSchema, PolicySchema } from "../gen/onceward/v1/policy_pb.ts";
-import { UsageNowSchema } from "../gen/onceward/v1/tenant_pb.ts";
+import { TenantUsageSchema } from "@onceward/client/proto";
+import { PolicyBoundsSchema, PolicySchema } from "@onceward/client/proto";
+import { UsageNowSchema } from "@onceward/client/proto";
 import { beyondBounds, effectOfQuotas } from "./limit-effect.ts";
 import { quotaUse, refusedOfBusiest, shareWords } from "./quota-use.ts";
 
