@@ -93,7 +93,7 @@ const NOT_ON_CITUS = [
   "test/store/{dead-rows,heap-only-updates,plans,stale-statistics}.test.ts",
   // The dump of the schema lists the triggers of Citus, too.
   "test/store/schema.test.ts",
-  // A copy of the coordinator's database is no restore of a Citus.
+  // A copy of the coordinator's database does not restore a Citus.
   "test/cache/restore.test.ts",
   // It sets the coordinator's clock, and the nodes of the records have their own.
   "test/store/database-clock.test.ts",

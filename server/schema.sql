@@ -1,7 +1,5 @@
 -- The schema that the migrations make, written by `npm run schema:dump`. Not for editing, and never run.
 
-create sequence fencing_tokens as bigint increment by 256 start with 1;
-
 create table api_keys (
   id text collate "C" not null,
   tenant_id integer,
@@ -196,6 +194,7 @@ create table key_histories (
   first_at timestamp with time zone not null,
   last_at timestamp with time zone not null,
   calls jsonb not null,
+  unreadable bigint not null default 0,
   constraint key_histories_pkey PRIMARY KEY (tenant_id, slot),
   constraint key_histories_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
 );

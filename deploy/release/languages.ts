@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { ROOT, run } from "./commands.ts";
 import type { Stage } from "./stage.ts";
 
-/** The modules within the Go client's: their dependencies are not the client's, and they are no part of its zip. */
+/** The modules within the Go client's: their dependencies are not the client's, and they are not in its zip. */
 const NESTED_MODULES = ["examples", "inboxtest"];
 
 /** Packs the Go client as the proxy of modules does, without nested modules. Returns the file's name. */

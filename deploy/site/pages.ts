@@ -10,7 +10,7 @@ export interface Page {
   readonly about: string;
 }
 
-/** Pages that stand together in the navigation. */
+/** Pages that are grouped in the navigation. */
 export interface Group {
   readonly title: string;
   readonly pages: readonly Page[];
@@ -27,12 +27,6 @@ export const GROUPS: readonly Group[] = [
       "crash a worker and count the effects, in the page",
     ),
     page("ARCHITECTURE.md", "architecture", "How it works", "the way of a claim and the states of a record"),
-    page(
-      "test/tools/demo/README.md",
-      "demo",
-      "The demo",
-      "webhooks, delivered three times to workers that are killed",
-    ),
   ]),
   group("Clients", [
     page(

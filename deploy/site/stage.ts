@@ -76,12 +76,12 @@ async function textOf({ source, title }: Page, root: string): Promise<string> {
   return `# ${title}\n\n${about}\n\n\`\`\`ts\n${code.join("").trim()}\n\`\`\`\n`;
 }
 
-/** Returns the path from the root of a target that stands in a page. */
+/** Returns the path from the root of a link's target in a page. */
 function fromRoot(page: Page, target: string): string {
   return normalize(join(dirname(page.source), target)).replace(/\/$/, "");
 }
 
-/** Changes a text outside its code blocks and code spans; a span may stand inside what is changed, such as a link's text. */
+/** Changes a text outside its code blocks and code spans; a span may be inside what is changed, such as a link's text. */
 function outsideCode(text: string, change: (prose: string) => string): string {
   return text
     .split(CODE_BLOCK)

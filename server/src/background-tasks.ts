@@ -53,7 +53,7 @@ export function createBackground(options: BackgroundOptions) {
     async stopWork(): Promise<void> {
       await Promise.all([labels, ...work].map((task) => task.stop()));
     },
-    /** Stores the remaining counts and unregisters the replica. Nothing may be counted any more. */
+    /** Stores the remaining counts and unregisters the replica. Nothing may be counted after that. */
     async finish(): Promise<void> {
       await Promise.all(flushes.map((task) => task.stop()));
       // Last: the flush of usage writes the replica's row, which this removes.

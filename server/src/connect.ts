@@ -145,9 +145,9 @@ function openDatabaseClock(metrics: Metrics, log: Logger): DatabaseClockWatch {
   return createDatabaseClockWatch({
     onMoved(move) {
       metrics.databaseClockMoves.inc();
-      log.error(move, "the database's clock was set: retention ends by its earlier course");
+      log.error(move, "database clock jumped; retention follows the previous clock");
     },
-    onAccepted: (move) => log.warn(move, "the database's clock is trusted again"),
+    onAccepted: (move) => log.warn(move, "database clock trusted again"),
   });
 }
 

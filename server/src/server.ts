@@ -56,7 +56,7 @@ export async function startServer(
   }
 }
 
-/** Listens, and starts all that runs by itself. */
+/** Listens, and starts the background tasks. */
 async function serve({ config, tls }: Resources, replica: Replica): Promise<Addresses> {
   const { ports, management, background, degraded, suspendWatch } = replica;
   const addresses = await listenOnAll({ ...ports, management }, config);

@@ -42,7 +42,7 @@ const SOURCES = new Map(
   ),
 );
 
-/** What stands once and is part of several statements. */
+/** What is written once and is part of several statements. */
 const SHARED: Readonly<Record<string, string>> = { RECORD_SELECT, FORGET_COLUMNS, SWEPT_BY_NAMESPACE };
 
 /** The text of each statement in these files, by name, with its shared parts and a single space for each white space. */
@@ -140,8 +140,8 @@ test("limits in SQL are the defined ones", () => {
       String(MAX_INLINE_RESULT_BYTES),
     ]),
   );
-  expect(textOf("look_at_records")).toContain(` limit ${MAX_EXAMINED} )`);
-  expect(textOf("look_at_ambiguous_records")).toContain(` limit least(${MAX_EXAMINED_AMBIGUOUS}, `);
+  expect(textOf("scan_records")).toContain(` limit ${MAX_EXAMINED} )`);
+  expect(textOf("scan_ambiguous_records")).toContain(` limit least(${MAX_EXAMINED_AMBIGUOUS}, `);
   expect(textOf("count_matching_ambiguous")).toContain(` limit ${MAX_EXAMINED_ROWS} )`);
 });
 
@@ -248,7 +248,7 @@ test("a claim and a completion keep no attempts: they cost what they cost withou
   const keeping = [...STATEMENTS].filter(([, text]) => text.includes("past_attempts")).map(([name]) => name);
   expect(keeping.sort()).toEqual(
     [
-      ...["forget_record", "forget_records", "look_at_ambiguous_records", "look_at_records"],
+      ...["forget_record", "forget_records", "scan_ambiguous_records", "scan_records"],
       ...["read_past_attempts", "resolve_as_completed"],
       ...["resolve_as_released", "take_over_records"],
     ].sort(),

@@ -134,7 +134,7 @@ describeContractOnce("a tenant's calls in progress", (contract) => {
     const extension = { request: { case: "extendLease" as const, value: { ...ORDER, fencingToken } } };
     const { items } = await client.batch({ items: [lookup, extension] });
     expect(items.map(({ response }) => response.case)).toEqual(["error", "extendLease"]);
-    // Another tenant's calls are no business of this one's.
+    // Another tenant's calls do not affect this one.
     await (await contract.newCaller()).client.lookup(ORDER);
 
     abort.abort();
@@ -153,7 +153,7 @@ describeContractOnce(
       await complete(client, success("paid"));
       const other = { namespace: "charges", key: "order-2", claimId: "call-1" };
       const { fencingToken } = granted(await client.claim(other));
-      // The same claim once more is no other record, but only Postgres knows that.
+      // The same claim once more is not another record, but only Postgres knows that.
       expect(await errorOf(client.claim({ ...other, key: "order-3" }))).toMatchObject({
         code: "ResourceExhausted",
         reason: "QUOTA_RECORDS",

@@ -33,8 +33,8 @@ afterAll(() => database?.drop());
 
 describe("A call that is delayed before the database until its principal has expired", () => {
   beforeEach(() => {
-    // Of the clocks only this one: everything else takes its real time. A server whose clock stands still beside the machine's uptime
-    // takes the machine for suspended, and would drop the credentials: the interval of that look stands still, too.
+    // Of the clocks only this one: everything else takes its real time. A server whose clock stops beside the machine's uptime
+    // takes the machine for suspended, and would drop the credentials: the interval of that check stops, too.
     vi.useFakeTimers({ toFake: ["performance", "setInterval", "clearInterval"] });
   });
   afterEach(() => {

@@ -33,7 +33,7 @@ async function breakTasks(): Promise<void> {
   }
 }
 
-async function mendTasks(): Promise<void> {
+async function repairTasks(): Promise<void> {
   for (const table of TABLES) await database.query(`alter table ${table}_away rename to ${table}`);
   await database.query("drop function refuse cascade");
 }
@@ -75,7 +75,7 @@ test("every background task completes its work once its statements succeed after
     );
   }
   const records = await count("select count(*)::int as count from records where state <> 2");
-  await mendTasks();
+  await repairTasks();
 
   await expect.poll(() => count("select sum(claims)::int as count from usage_hours"), PATIENCE).toBe(claims);
   await expect

@@ -110,7 +110,7 @@ async function makeCredentials() {
     unknown: plant("credential"),
   };
   for (const [name, credential] of Object.entries(made)) {
-    // The secret of a key, and the claims and signature of a token. A key's id is no secret.
+    // The secret of a key, and the claims and signature of a token. A key's id is not a secret.
     const parts = parseApiKey(credential)?.secret ?? credential.split(".").slice(1).join(".");
     secrets[name] = parts || credential;
   }

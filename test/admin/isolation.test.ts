@@ -6,7 +6,6 @@ import { OperatorService } from "../../clients/typescript/src/gen/onceward/v1/op
 import { TenantAdminService } from "../../clients/typescript/src/gen/onceward/v1/tenant_admin_pb.ts";
 import { parseApiKey } from "../../server/src/core/auth/api-key.ts";
 import { unaryMethods } from "../../server/src/core/transport/route.ts";
-import { type Names, nobodys, someAffairs } from "../helpers/attacks/affairs.ts";
 import {
   ADMINISTRATORS_REQUESTS,
   CALLERS_REQUESTS,
@@ -14,6 +13,7 @@ import {
   OPERATORS_REQUESTS,
   OWN,
 } from "../helpers/attacks/foreign-requests.ts";
+import { type Names, nobodys, tenantFixture } from "../helpers/attacks/tenant-fixture.ts";
 import { type WholeAnswer, type WholeAnswers, wholeAnswers } from "../helpers/attacks/whole-answers.ts";
 import { type AdministeredTenant, describeAdministrationOverAll } from "../helpers/calls/admin.ts";
 import { comparable } from "../helpers/calls/comparable.ts";
@@ -51,7 +51,7 @@ const OF_NO_REQUEST = new Set([
 const ENV = { ONCEWARD_CACHE_MIB: "16", ONCEWARD_USAGE_FLUSH: "100ms", ONCEWARD_SWEEP_INTERVAL: "1h" };
 
 describeAdministrationOverAll(
-  "Who asks about another tenant's affairs",
+  "Who asks about another tenant's data",
   (world, transport) => {
     let owner: AdministeredTenant;
     let theirs: Names;
@@ -61,17 +61,17 @@ describeAdministrationOverAll(
 
     beforeAll(async () => {
       owner = await world().administeredTenant();
-      theirs = await someAffairs(world(), owner);
+      theirs = await tenantFixture(world(), owner);
       // Background work ends before the rows are noted.
       await runRecordJobs(world().database);
       none = nobodys(theirs);
-      before = await affairsOf(owner);
+      before = await dataOf(owner);
       answers = await wholeAnswers(world().server, transport);
     });
     afterAll(() => answers?.close());
 
     /** Returns all stored rows of a tenant. */
-    async function affairsOf({ tenant }: AdministeredTenant): Promise<unknown> {
+    async function dataOf({ tenant }: AdministeredTenant): Promise<unknown> {
       const tables = ["records", "namespaces", "record_jobs", "audit_events"];
       const rows = tables.map((table) =>
         world().database.query(`select * from ${table} where tenant_id = $1 order by 1, 2, 3`, [tenant.id]),
@@ -151,7 +151,7 @@ describeAdministrationOverAll(
     );
 
     test("has changed nothing of them", async () => {
-      expect(await affairsOf(owner)).toEqual(before);
+      expect(await dataOf(owner)).toEqual(before);
     });
   },
   ENV,

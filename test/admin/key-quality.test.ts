@@ -296,7 +296,7 @@ describeAdministration(
       ]);
     });
 
-    test("lists at most 20 namespaces in a page, whatever page size is asked for", async () => {
+    test("lists at most 20 namespaces in a page, regardless of the page size in the request", async () => {
       const tenant = await newTenant();
       const names = Array.from({ length: 21 }, (_, n) => `charges-${String(n).padStart(2, "0")}`);
       for (const namespace of names) await grant(tenant.caller, { namespace });

@@ -316,7 +316,7 @@ describeAdministration("ResolveAmbiguousRecords", (world) => {
   test("wakes the calls that wait for a record at once", async () => {
     const database = await createTestDatabase();
     onTestFinished(() => database.drop());
-    // No waiter looks by itself.
+    // No waiter polls.
     const server = await startTestServer(database.url, {}, { waiterTickMs: 3_600_000 });
     onTestFinished(() => server.stop());
     const one = await createWorld(database, server).administeredTenant(HOLD);

@@ -105,7 +105,7 @@ test("a job reads its ambiguous records, and none of the others", async () => {
   expect(await job()).toMatchObject({ state: "DONE", recordsExamined: 3 });
 });
 
-test("a job continues behind ambiguous records that do not match", async () => {
+test("a job continues after ambiguous records that do not match", async () => {
   const { database, pool, states } = await withJob(5);
   await database.query("update records set owner = 'other' where key between 'order-1001' and 'order-1002'");
   await database.query(`update record_jobs set terms = jsonb_set(terms, '{which,owner}', '"dead"')`);

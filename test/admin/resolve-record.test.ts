@@ -166,7 +166,7 @@ describeAdministration("ResolveRecord", (world, transport) => {
     });
   });
 
-  test("can be repeated, which is no second change", async () => {
+  test("can be repeated without a second change", async () => {
     const released = await ambiguous();
     const first = await resolve(released.admin, RELEASE);
     expect(await resolve(released.admin, RELEASE, { reason: "again" })).toEqual(first);
@@ -224,7 +224,7 @@ describeAdministration("ResolveRecord", (world, transport) => {
 
   test("wakes the calls that wait for the record at once", async () => {
     const { database } = world();
-    // No waiter looks by itself.
+    // No waiter polls.
     const server = await startTestServer(database.url, {}, { waiterTickMs: 3_600_000 });
     onTestFinished(() => server.stop());
     const outcomes: [Resolution, string][] = [

@@ -60,7 +60,7 @@ test.each(["audit_events", "usage_hours", "record_jobs"] as const)(
   async (table) => {
     const database = await newDatabase();
     await writeHistory(database, [500, 450, 420]);
-    // To the statement, a clock that is ahead of a bound of now is the same as the right clock with a bound in the past.
+    // To the statement, a clock that is ahead of a current bound is the same as the right clock with a bound in the past.
     const boundMs = Date.now() - 60 * DAY_MS;
     expect(await pruneRows(openStorePool(database), table, 400 * DAY_MS, 10, boundMs)).toBe(1);
     expect(await agesOf(database, table)).toEqual([450, 420]);

@@ -65,5 +65,5 @@ test("the role of the replicas may renew a restored installation, and set no seq
   const [before] = (await asService.query<{ id: string }>("select id from installation")).rows;
   expect(await renew(before?.id ?? "")).toEqual([{ renewed: true }]);
   expect(await renew(before?.id ?? "")).toEqual([{ renewed: false }]);
-  await expect(asService.query("select setval('fencing_tokens', 1)")).rejects.toThrow("permission denied");
+  await expect(asService.query("select setval('tenants_id_seq', 1)")).rejects.toThrow("permission denied");
 });

@@ -251,7 +251,7 @@ describe("a server does not start", () => {
     ["whose key is another's", "ONCEWARD_TLS_KEY", () => ({ ONCEWARD_TLS_KEY: stranger.keyFile })],
     ["whose certificate is empty", "ONCEWARD_TLS_CERT", () => ({ ONCEWARD_TLS_CERT: "/dev/null" })],
     ["whose key is empty", "ONCEWARD_TLS_KEY", () => ({ ONCEWARD_TLS_KEY: "/dev/null" })],
-    ["whose clients' authorities are none", "_CLIENT_CA", () => ({ ONCEWARD_TLS_CLIENT_CA: "/dev/null" })],
+    ["whose clients' authorities are an empty file", "_CLIENT_CA", () => ({ ONCEWARD_TLS_CLIENT_CA: "/dev/null" })],
     ["whose authorities are not there", "_CLIENT_CA", () => ({ ONCEWARD_TLS_CLIENT_CA: "/nowhere/ca.pem" })],
   ])("%s", async (_what, named, changed) => {
     const started = startTestServer(database.url, { ...tlsSettings(own, known), ...changed() });
@@ -259,7 +259,7 @@ describe("a server does not start", () => {
   });
 });
 
-// Sooner than Node would end such a connection by itself.
+// Sooner than Node would end such a connection automatically.
 test("a drain ends connections during their handshake", { timeout: 8000 }, async () => {
   const server = await start({ ...tlsSettings(own), ONCEWARD_DRAIN_TIMEOUT: "0s" });
   const silent = await Promise.all(PORTS.map((port) => openSocket(server[port])));

@@ -83,7 +83,7 @@ describeWithRedis("A connection to Redis", () => {
     expect([script.mock.calls.length, single.mock.calls.length]).toEqual([1, 0]);
   });
 
-  test("that refuses scripts stores every value by itself, and is sent a script again once a minute", async () => {
+  test("that refuses scripts stores every value separately, and is sent a script again once a minute", async () => {
     await redis.command("acl", "setuser", "plain", "on", ">secret", "~*", "&*", "+@all", "-@scripting");
     const { connection, cache, failures } = await connect(`redis://plain:secret@127.0.0.1:${redis.port}`);
     stopTimeouts();

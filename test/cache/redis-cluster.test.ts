@@ -87,7 +87,7 @@ describeWithRedis("A cache in a cluster of three nodes", () => {
     const [fromId, toId] = [await from.cluster("MYID"), await to.cluster("MYID")];
     await to.cluster("SETSLOT", slot, "IMPORTING", fromId);
     await from.cluster("SETSLOT", slot, "MIGRATING", toId);
-    // The old node answers ASK for a name that it does not have any more.
+    // The old node answers ASK for a name that it no longer has.
     await from.del(...(await from.cluster("GETKEYSINSLOT", slot, names.length)));
     await store(names, "during");
     for (const node of [to, from]) await node.cluster("SETSLOT", slot, "NODE", toId);

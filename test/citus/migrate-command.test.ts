@@ -62,7 +62,7 @@ test("the records are distributed once, and a repeat gives a new worker its sett
   const first = await migrateCitus();
   expect(first).toMatchObject({ exit: 0, stderr: "" });
   expect(first.stdout).toMatch(
-    /^ran 0001_core\n(ran .*\n)*The schema is current\.\nDistributed the records by key: 4 shards on 1 workers\.\n/,
+    /^ran 0001_initial\n(ran .*\n)*The schema is current\.\nDistributed the records by key: 4 shards on 1 workers\.\n/,
   );
 
   await addWorkers(secondWorker());

@@ -32,7 +32,7 @@ test("the queue of ambiguous records is one filter", async () => {
     expect.stringMatching(/^NAMESPACE +KEY +STATE /),
     expect.stringMatching(/^payouts +payout-1 +ambiguous +1 +worker-3 /),
   ]);
-  // Older than payout-1, and behind it by its key.
+  // Older than payout-1, and after it by its key.
   await ageRecords(world().database, tenant, 60, "payout-2");
   const oldest = await cli.json("records", "list", "--state", "ambiguous", "--oldest-first");
   expect(oldest).toMatchObject([{ key: "payout-2" }, { key: "payout-1" }]);

@@ -23,7 +23,7 @@ afterAll(async () => {
 
 const operation = { namespace: "charges", key: "order-1" };
 
-/** Where the tenant's only record stands, as the database has it: 1 in progress, 2 completed. */
+/** The state of the tenant's only record, as the database has it: 1 in progress, 2 completed. */
 async function untilState({ id }: TestTenant, state: number): Promise<void> {
   await vi.waitFor(async () => {
     const rows = await database.query("select state::int from records where tenant_id = $1", [id]);

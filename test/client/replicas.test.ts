@@ -6,7 +6,7 @@ import { startTcpProxy, type TcpProxy } from "../helpers/network/tcp-proxy.ts";
 import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
 import { createTenant } from "../helpers/servers/tenants.ts";
 
-/** Of anything that comes about by itself: enough on a machine whose cores are each shared by many busy processes. */
+/** For changes that nothing in the test triggers: enough on a machine whose cores are each shared by many busy processes. */
 const PATIENCE_MS = 90_000;
 
 vi.setConfig({ testTimeout: 2 * PATIENCE_MS });

@@ -17,7 +17,7 @@ test("doctor exits with 0, 1, 2 or 3, by the most severe finding", async () => {
   const unmigrated = await runCommand(["doctor"], workplace, settings);
   expect(unmigrated.exit).toBe(2);
   expect(unmigrated.stdout).toMatch(
-    /^error {4}schema_behind\n {9}The schema lacks 0001_core, .*\n {9}Run: onceward-server migrate\n {9}deploy\/runbook\.md#schema_behind\n/,
+    /^error {4}schema_behind\n {9}The schema lacks 0001_initial, .*\n {9}Run: onceward-server migrate\n {9}deploy\/runbook\.md#schema_behind\n/,
   );
 
   await runHere(["migrate"], settings);

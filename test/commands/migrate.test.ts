@@ -16,11 +16,11 @@ test("an empty database is brought up to date; a second run changes nothing", as
   const settings = settingsFor(await emptyDatabase());
   const before = await runHere(["migrate", "--check"], settings);
   expect(before).toMatchObject({ exit: 1, stdout: "" });
-  expect(before.stderr).toMatch(/^The schema lacks 0001_core.*\. Run: onceward-server migrate\n$/);
+  expect(before.stderr).toMatch(/^The schema lacks 0001_initial.*\. Run: onceward-server migrate\n$/);
 
   const first = await runCommand(["migrate"], workplace, settings);
   expect(first).toMatchObject({ exit: 0, stderr: "" });
-  expect(first.stdout).toMatch(/^ran 0001_core\n(ran .*\n)*The schema is current\.\n$/);
+  expect(first.stdout).toMatch(/^ran 0001_initial\n(ran .*\n)*The schema is current\.\n$/);
   const nothingToDo = { exit: 0, stdout: "The schema is current.\n", stderr: "" };
   expect(await runHere(["migrate"], settings)).toEqual(nothingToDo);
   expect(await runHere(["migrate", "--check"], settings)).toEqual(nothingToDo);
@@ -35,7 +35,7 @@ test("of several concurrent migrations, one does the work, and all succeed", asy
     stderr: expect.stringMatching(/^(Another migrate is running; waiting for its end\.\n)?$/),
   };
   expect(all.map(({ exit, stderr }) => ({ exit, stderr }))).toEqual(Array(3).fill(succeeded));
-  expect(all.filter(({ stdout }) => stdout.includes("ran 0001_core"))).toHaveLength(1);
+  expect(all.filter(({ stdout }) => stdout.includes("ran 0001_initial"))).toHaveLength(1);
 });
 
 test("a database of an engine that breaks a promise is not migrated or served", async () => {

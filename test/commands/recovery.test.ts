@@ -61,7 +61,7 @@ async function startRehearsal(binDir: string) {
 }
 
 interface Changes {
-  /** Texts of the page, and what stands in their place. */
+  /** Texts of the page, and their replacements. */
   readonly texts?: Readonly<Record<string, string>>;
   /** Commands to type before those that start with a text. */
   readonly before?: Readonly<Record<string, readonly string[]>>;

@@ -19,7 +19,7 @@ test("a schema that is older than the replica is refused with the command that u
   const { url } = await createDatabaseOfTest("template0");
   const ended = await runHere(["serve"], settingsFor(url));
   expect(ended).toMatchObject({ exit: 1, stdout: "" });
-  expect(ended.stderr).toMatch(/^The schema lacks 0001_core.*\. Run: onceward-server migrate\n$/);
+  expect(ended.stderr).toMatch(/^The schema lacks 0001_initial.*\. Run: onceward-server migrate\n$/);
 });
 
 test("all invalid settings are reported at once, without secrets", async () => {

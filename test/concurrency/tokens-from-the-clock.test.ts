@@ -1,6 +1,5 @@
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
 import { Rejected } from "../../server/src/core/domain/operation.ts";
-import { MAX_BATCH } from "../../server/src/core/store/batching/batcher.ts";
 import { UNLIMITED } from "../../server/src/core/store/batching/fair-queue.ts";
 import { createRecordStore, type RecordStore } from "../../server/src/core/store/records/record-store.ts";
 import { connectAdmin } from "../helpers/calls/admin.ts";
@@ -214,13 +213,4 @@ test("a token is the microsecond of the database's clock", async () => {
   expect(fencingToken).toBeGreaterThanOrEqual(from);
   // The first of its statement.
   expect(fencingToken).toBeLessThanOrEqual((await readClock()) + 1n);
-});
-
-test("two statements of the version before draw numbers with room for the operations of the first", async () => {
-  const draw = async () => {
-    const [row] = await database.query<{ number: string }>("select nextval('fencing_tokens') as number");
-    return Number(row?.number);
-  };
-  const first = await draw();
-  expect((await draw()) - first).toBeGreaterThanOrEqual(MAX_BATCH);
 });

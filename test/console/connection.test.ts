@@ -12,7 +12,7 @@ import { createApiKey, createTenant } from "../helpers/servers/tenants.ts";
 describeInBrowser("The page", () => {
   const { server, database } = useConsole();
 
-  test("says that the server does not answer, shows nothing as good, and recovers by itself", async () => {
+  test("says that the server does not answer, shows nothing as good, and recovers automatically", async () => {
     const { operatorKey } = seedOfRun();
     const page = await openConsole(server, {
       ...{ key: operatorKey, path: "/fleet", clock: "movable" },
@@ -24,7 +24,7 @@ describeInBrowser("The page", () => {
     await page.route("**/*", (route) => route.abort("aborted"));
     await page.clock.runFor(5_000);
     await page.getByRole("button", { name: "Offline, retrying" }).waitFor();
-    await page.getByText("The server does not answer. The page tries again by itself.").waitFor();
+    await page.getByText("The server does not answer. The page tries again automatically.").waitFor();
     expect(await good.count()).toBe(0);
     expect(await main.innerText()).not.toContain("Failed to fetch");
     await page.unroute("**/*");
@@ -66,7 +66,7 @@ describeInBrowser("The page", () => {
     await page.getByRole("button", { name: "Live" }).waitFor();
     const main = page.getByRole("main");
     await expect.poll(() => main.innerText()).not.toContain("Not answered");
-    // The refusals are worth a look.
+    // The refusals must be shown.
     expect(await main.innerText()).toMatch(/Denied calls.*tenant suspended/s);
   });
 });

@@ -44,7 +44,7 @@ function rows(page: Page): Promise<number> {
 describeInBrowser("With 10,000 namespaces and 20,000 records", () => {
   const { server, database } = useConsole();
 
-  test("every screen reads and shows a bounded part, and lists go on by pages", async () => {
+  test("every screen reads and shows a bounded part, and lists continue by pages", async () => {
     const { tenant, jobId } = await plantCrowd(server, database, { namespaces: 10_000, records: 20_000 });
     const key = await createApiKey(database, { tenantId: tenant.id, role: "TENANT_ADMIN" });
     // A screen whose answers no other screen shares, so that each screen makes the calls of a first visit.

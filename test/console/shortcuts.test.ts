@@ -6,7 +6,7 @@ import { openConsole, untilLoaded } from "../helpers/console/open-console.ts";
 import { seedOfRun } from "../helpers/console/seed.ts";
 import { useConsole } from "../helpers/console/use-console.ts";
 
-/** Returns the names of screens; a link may show a count behind its name. */
+/** Returns the names of screens; a link may show a count after its name. */
 async function namesOf(links: Locator): Promise<readonly string[]> {
   return (await links.allInnerTexts()).map((text) => text.replace(/\s+\d+$/, ""));
 }

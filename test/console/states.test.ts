@@ -96,7 +96,7 @@ describeInBrowser("A screen", () => {
     expect(failing).toEqual([]);
   });
 
-  test("that is none says so", async () => {
+  test("that does not exist says so", async () => {
     const page = await openConsole(server, { key: seedOfRun().adminKey, path: "/no-screen" });
     expect(await page.getByRole("main").innerText()).toContain("There is no such page");
     expect(await page.title()).toContain("Not found");

@@ -3,7 +3,7 @@ import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { describe, expect, test } from "vitest";
-import { containersOf } from "../helpers/chart/objections.ts";
+import { containersOf } from "../helpers/chart/lint-manifests.ts";
 import { type KubernetesObject, parseObjects } from "../helpers/chart/render.ts";
 import { installChartTools } from "../helpers/chart/tools.ts";
 import { CHART } from "../helpers/chart/values.ts";

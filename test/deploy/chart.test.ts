@@ -8,7 +8,7 @@ import { parse, parseAllDocuments, stringify } from "yaml";
 import { createMetrics } from "../../server/src/core/telemetry/metrics.ts";
 import { createManagementServer } from "../../server/src/core/transport/management/server.ts";
 import { CHART_DEFECTS } from "../helpers/chart/defects.ts";
-import { containersOf, objectionsTo } from "../helpers/chart/objections.ts";
+import { containersOf, lintManifests } from "../helpers/chart/lint-manifests.ts";
 import { type KubernetesObject, parseObjects, renderText, valuesFile } from "../helpers/chart/render.ts";
 import { type ChartTools, installChartTools, KUBERNETES_VERSIONS } from "../helpers/chart/tools.ts";
 import { CHART } from "../helpers/chart/values.ts";
@@ -66,7 +66,7 @@ describe.runIf(tools).each(valueSets)("the chart with %s", (name) => {
   });
 
   test("has hardened pods, known settings, no secret in plain text, and selectors that match", async () => {
-    expect(objectionsTo(await objectsOf(name))).toEqual([]);
+    expect(lintManifests(await objectsOf(name))).toEqual([]);
   });
 });
 
@@ -84,10 +84,10 @@ describe.runIf(tools)("the chart", () => {
     const set = parse(readFileSync(join(CHART, "ci/production.yaml"), "utf8"));
     const values = { ...set, migrations: { mode: "job" }, serviceMonitor: { enabled: true } };
     const text = await renderText(helm, await valuesFile(values));
-    expect(objectionsTo(parseObjects(text))).toEqual([]);
+    expect(lintManifests(parseObjects(text))).toEqual([]);
     const broken = text.replace(sound, planted);
     expect(broken).not.toBe(text);
-    expect(objectionsTo(parseObjects(broken)).join("\n")).toContain(objection);
+    expect(lintManifests(parseObjects(broken)).join("\n")).toContain(objection);
   });
 
   test("probes paths that the management port answers, with and without TLS", async () => {
@@ -120,7 +120,7 @@ describe.runIf(tools)("the chart", () => {
     const set = parse(readFileSync(join(CHART, "ci/http-proxy.yaml"), "utf8"));
     const values = { ...set, httpProxy: { ...set.httpProxy, ...changes } };
     const objects = parseObjects(await renderText(helm, await valuesFile(values)));
-    expect(objectionsTo(objects)).toEqual([]);
+    expect(lintManifests(objects)).toEqual([]);
     const named = objects.filter(({ metadata }) => metadata.name === "rel-onceward-http-proxy");
     const deployment = named.find(({ kind }) => kind === "Deployment") as KubernetesObject;
     const containers = containersOf(deployment);
@@ -194,7 +194,7 @@ describe.runIf(tools)("the chart", () => {
     for (const { secrets, ...values } of shown) {
       const own = { ...values, fullnameOverride: "onceward", secrets: { ...MINIMAL.secrets, ...secrets } };
       const objects = parseObjects(await renderText(helm, await valuesFile(own)));
-      expect(objectionsTo(objects)).toEqual([]);
+      expect(lintManifests(objects)).toEqual([]);
       for (const [host] of ingressesOf(objects)) {
         expect(`https://${host}`).toBe(values.config.ONCEWARD_CONSOLE_ORIGIN);
       }

@@ -33,7 +33,7 @@ const WITHOUT_DATA = /onceward_tls_expires_in_seconds|probe_success|offset 15m/;
 
 /**
  * The expressions of the alerts with comparisons that return 0 or 1 for every series, in place of none for
- * those that do not fire. Exceptions (`unless`) would then remove every series: what stands before them is read.
+ * those that do not fire. Exceptions (`unless`) would then remove every series: what is before them is read.
  */
 const COMPARED = ALERTS.filter(({ expr }) => !WITHOUT_DATA.test(expr)).map(({ alert, expr }) => ({
   where: alert,

@@ -40,7 +40,7 @@ describeWithPrograms(["prometheus"], "Prometheus beside a Postgres that refuses 
     await slow?.stop();
   });
 
-  /** Starts a replica under load, as a role that is no superuser, and resolves once it is scraped. */
+  /** Starts a replica under load, as a role that is not a superuser, and resolves once it is scraped. */
   async function startInstallation(job: string, watched = rehearsal) {
     const url = await postgres.createDatabase();
     const workplace = await createWorkplace();
@@ -74,7 +74,7 @@ describeWithPrograms(["prometheus"], "Prometheus beside a Postgres that refuses 
   test("connections that others have exhausted page", TEST, async () => {
     const { url, serviceUrl, database } = await startInstallation("onceward-connections");
     const person = await connectAsPerson(url);
-    // Its idle connections would end by themselves, and leave room.
+    // Its idle connections would end unaided, and leave room.
     await database.close();
     const others = openGreedily(serviceUrl);
     onTestFinished(others.stop);
@@ -89,7 +89,7 @@ describeWithPrograms(["prometheus"], "Prometheus beside a Postgres that refuses 
     let before = others.refusals();
     /**
      * Whether the replica had no connection at two looks, between which an attempt of others began and was refused: then others have
-     * all, and keep them. One refusal may be of an attempt that began before the first look.
+     * all, and keep them. One refusal may be of an attempt that began before the first check.
      */
     const isExhausted = async () => {
       if (others.refusals() < before + 2) return false;

@@ -103,7 +103,7 @@ describeWithPrograms(["prometheus"], "one Prometheus of two installations", () =
 });
 
 describeWithPrograms(["prometheus"], "with the alerts' own times", () => {
-  test("Postgres down for 20 s pages nobody, although the alert waits for its time", TEST, async () => {
+  test("Postgres down for 20 s pages no one, although the alert waits for its time", TEST, async () => {
     const database = await createTestDatabase();
     const prometheus = await startPrometheus({});
     const replica = await startServerProcess(database.url, {});

@@ -42,7 +42,7 @@ function sectionOf(heading: string) {
   };
 }
 
-/** A migrated database with a role of the service that is no superuser, a tenant, and a replica. */
+/** A migrated database with a role of the service that is not a superuser, a tenant, and a replica. */
 async function startInstallation(settings: Readonly<Record<string, string>> = {}) {
   const url = await postgres.createDatabase();
   const workplace = await createWorkplace();
@@ -98,7 +98,7 @@ test("connections are exhausted", async () => {
   const client = connectClient(server, apiKey);
   expect(await answerOf(client, "before")).toBe("claimed");
   const person = await connectAsPerson(url);
-  // Its idle connections would end by themselves, and leave room.
+  // Its idle connections would end unaided, and leave room.
   await database.close();
   const others = openGreedily(serviceUrl);
   onTestFinished(others.stop);

@@ -172,11 +172,11 @@ test("a database in another encoding than UTF-8", async () => {
 
 test("a schema that lacks a migration, and one that has a newer one", async () => {
   const behind = await createMigrated();
-  await behind.query("delete from schema_migrations where name = '0006_identities'");
+  await behind.query("delete from schema_migrations where name = '0001_initial'");
   expect((await diagnoseDatabase(behind.url)).findings[0]).toMatchObject({
     id: "schema_behind",
     severity: "error",
-    summary: expect.stringContaining("0006_identities"),
+    summary: expect.stringContaining("0001_initial"),
   });
   const ahead = await createMigrated();
   await ahead.query("insert into schema_migrations (name, run_on) values ('9999_later', now())");

@@ -43,6 +43,6 @@ test("a replica reports that the database's clock was set, and doctor reports th
   // Not that the machines' clocks are wrong, which differ from the database's now.
   await expect.poll(clocks, { timeout: 30_000 }).toEqual(["database_clock_moved"]);
   expect(server.log).toContainEqual(
-    expect.objectContaining({ msg: "the database's clock was set: retention ends by its earlier course" }),
+    expect.objectContaining({ msg: "database clock jumped; retention follows the previous clock" }),
   );
 });

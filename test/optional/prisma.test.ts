@@ -59,7 +59,7 @@ async function install(): Promise<void> {
   const options = {
     cwd: project,
     timeout: INSTALL_TIMEOUT_MS,
-    // Not used with a driver adapter, and otherwise downloaded from a server that is no registry.
+    // Not used with a driver adapter, and otherwise downloaded from a server that is not a registry.
     env: { ...process.env, PRISMA_SCHEMA_ENGINE_BINARY: "/bin/true", CHECKPOINT_DISABLE: "1" },
   };
   const flags = ["--ignore-scripts", "--prefer-offline", "--no-audit", "--no-fund"];

@@ -39,7 +39,7 @@ async function newDurablePostgres(): Promise<() => Promise<EmbeddedPostgres>> {
   };
 }
 
-/** Resolves once the postmaster has ended; its children then end by themselves. */
+/** Resolves once the postmaster has ended; its children then end automatically. */
 async function killPostmaster(pid: number): Promise<void> {
   process.kill(pid, "SIGKILL");
   const isGone = () => {

@@ -209,7 +209,7 @@ describeWithRedis("Redis", () => {
     await expect.poll(listed, PATIENCE).toEqual(["redis_bypassed"]);
     await redis.restart();
     await untilReported([]);
-    // While Redis starts, a look may find it working and the next one not.
+    // While Redis starts, a check may find it working and the next one not.
     expect(new Set(logged())).toEqual(new Set(["+redis_bypassed", "-redis_bypassed"]));
     expect([logged().at(0), logged().at(-1)]).toEqual(["+redis_bypassed", "-redis_bypassed"]);
   });

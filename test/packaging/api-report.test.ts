@@ -65,7 +65,7 @@ test("no export has the name of a global of JavaScript, of TypeScript's library 
   expect(shadows).toEqual([]);
 });
 
-/** Global types that are no values, and those of browsers that a proto file's message may be named like. */
+/** Global types that are not values, and those of browsers that a proto file's message may be named like. */
 const LIBRARY_TYPES =
   "Record Partial Required Readonly Pick Omit Exclude Extract NonNullable Parameters ReturnType Awaited " +
   "PropertyKey Iterable Disposable RequestInfo RequestInit BodyInit Lock Node Range Text Comment Document Element";

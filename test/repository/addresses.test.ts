@@ -30,7 +30,7 @@ test("no file names another address of the repository, the image or the Go modul
     ...Object.values(addresses.images),
     addresses.charts,
   ];
-  // The end of a sentence is no part of an address.
+  // The end of a sentence is not part of an address.
   const others = named
     .map((name) => name.replace(/\.$/, ""))
     .filter((name) => !known.some((address) => name === address || name.startsWith(`${address}/`)));

@@ -9,7 +9,7 @@ import { expect, test } from "vitest";
 const run = promisify(execFile);
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 
-/** `[text](target)`; a line break may stand in the text. */
+/** `[text](target)`; the text may have a line break. */
 const LINK = /\]\(([^()\s]+)\)/g;
 const HEADING = /^#+ +(.+)$/gm;
 const CODE_BLOCK = /^```[\s\S]*?^```$/gm;

@@ -122,7 +122,7 @@ test.each([
     await complete(ended.client);
     await ageRecords(database, ended.tenant, ENDED_S);
     await setClockAhead(database, minutes);
-    // The sweep looks, and deletes what has ended by the clock's earlier course.
+    // The sweep looks, and deletes what has ended by the previous clock.
     await expect.poll(() => countRows(database, ended.tenant), PATIENCE).toBe(0);
     expect(await countRows(database, kept.tenant)).toBe(1);
 
@@ -241,7 +241,7 @@ test("the preview, the count and the job of a resolution mean the same records w
   await expect.poll(() => counter.counts().get("holder"), PATIENCE).toBe(1);
 });
 
-test("usage of the last day, hour and minutes is that of the clock's earlier course", async () => {
+test("usage of the last day, hour and minutes is that of the previous clock", async () => {
   const { client, tenant } = await newCaller();
   const admin = await connectAdminOf(tenant);
   const operator = connectOperator(server, await createApiKey(database, { role: "OPERATOR" }));
@@ -350,7 +350,7 @@ test("a clock that is set ahead ends no job's delay, and one that a job did not 
   expect(await isTaken()).toBe(true);
 });
 
-test("usage is counted in the hour of the clock's earlier course", async () => {
+test("usage is counted in the hour of the previous clock", async () => {
   const { tenant } = await newCaller();
   await setClockAhead(database, 80 * 60);
   const counters = Object.fromEntries(USAGE_COUNTERS.map((name) => [name, 1])) as Record<
@@ -388,7 +388,7 @@ test("a result whose retention has ended only by a clock that is ahead is replay
   expect({ result, resultExpired }).toMatchObject({ result: success("paid"), resultExpired: false });
 });
 
-test("a key whose retention has ended by the clock's earlier course is granted while the clock is ahead", async () => {
+test("a key whose retention has ended by the previous clock is granted while the clock is ahead", async () => {
   const { tenant, client } = await newCaller();
   await complete(client);
   await ageRecords(database, tenant, RETENTION_S + 10);

@@ -26,7 +26,7 @@ async function createFilledDatabase(): Promise<TestDatabase> {
 test.each<[string, WorkPage]>([
   ["forgets", (runner, page) => forgetPage(runner, page, { courseMs: Date.now() + 60_000, shownMs: 0 })],
   ["deletes", removePage],
-])("a job that %s records begins each page behind the rows of the pages before", async (_, workPage) => {
+])("a job that %s records begins each page after the rows of the pages before", async (_, workPage) => {
   const database = await createFilledDatabase();
   const explained: Explained[] = [];
   // All pages in one transaction, so that no dead row can be removed from the index meanwhile.
@@ -43,7 +43,7 @@ test.each<[string, WorkPage]>([
   expect(last).toBeLessThan(2 * first);
 });
 
-test("the deletion of a tenant begins each batch behind the rows of the batches before, in each table", async () => {
+test("the deletion of a tenant begins each batch after the rows of the batches before, in each table", async () => {
   const database = await createFilledDatabase();
   const explained: Explained[] = [];
   await database.query("truncate records, record_jobs");

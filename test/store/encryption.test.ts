@@ -307,11 +307,15 @@ test.each([
   },
 );
 
-test("an administrator lists and forgets a record that the server cannot decrypt", async () => {
+test("an administrator lists, sees refused and forgets a record that cannot be decrypted", async () => {
   const { caller, tenant, adminKey } = await startWithTenant(encryptionKeys(1));
   await complete(caller, RESULT);
-  const world = createWorld(database, await startReplica(encryptionKeys("none", 2)));
+  const eager = { ONCEWARD_USAGE_FLUSH: "100ms" };
+  const world = createWorld(database, await startReplica({ ...encryptionKeys("none", 2), ...eager }));
   const admin = connectAdmin(world.server, adminKey);
+  const refused = connectClient(world.server, tenant.apiKey).claim(ORDER);
+  expect(await errorOf(refused)).toMatchObject({ reason: "RECORD_UNREADABLE" });
+  await expect.poll(() => admin.getKeyHistory(ORDER), { interval: 20 }).toMatchObject({ unreadable: 1n });
   expect((await admin.listRecords({})).records).toMatchObject([{ key: ORDER.key }]);
   expect(await errorOf(admin.getRecord(ORDER))).toMatchObject({ reason: "RECORD_UNREADABLE" });
   await resolve(admin, FORGET);

@@ -144,7 +144,7 @@ describe("a repeat after the end of its record", () => {
     expect(await countTombstones(tenant)).toBe(0);
   });
 
-  test("is no repeat if the record was forgotten, and nothing of the key is kept", async () => {
+  test("is not a repeat if the record was forgotten, and nothing of the key is kept", async () => {
     const { tenant, client } = await tenantWithSweptOrder();
     await grant(client);
     await expect.poll(() => lateRows(tenant)).toHaveLength(1);
@@ -277,7 +277,7 @@ describe("the samplers of two replicas", () => {
 });
 
 describe("a sampler whose statements fail", () => {
-  /** A sampler whose statements fail until `mend` is called. */
+  /** A sampler whose statements fail until `repair` is called. */
   function startFragile(onDropped: () => void) {
     const pool = openStorePool(database);
     let isBroken = true;
@@ -285,7 +285,7 @@ describe("a sampler whose statements fail", () => {
       isBroken ? Promise.reject(new Error("away")) : pool.run(...statement);
     const sampler = startSampler(undefined, { pool: { run }, onDropped });
     return Object.assign(sampler, {
-      mend() {
+      repair() {
         isBroken = false;
       },
     });
@@ -312,7 +312,7 @@ describe("a sampler whose statements fail", () => {
     for (let from = 0; from < 20_000; from += 1000) sampler.swept(sweptKeys(tenant, from, from + 1000));
     sampler.start();
     await expect.poll(() => sampler.failures.length).toBeGreaterThan(2);
-    sampler.mend();
+    sampler.repair();
     await expect.poll(() => countTombstones(tenant)).toBeGreaterThan(0);
     await sampler.stop();
     // 20,000 / 2^5 = 625 keys, with a standard deviation of 25.

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import pg from "pg";
 import { afterAll, beforeAll, expect, inject, test } from "vitest";
-import { laterMs } from "../../server/src/core/domain/record.ts";
+import { addMs } from "../../server/src/core/domain/record.ts";
 import { timestamp } from "../../server/src/core/messages/violations.ts";
 import { bigintArray } from "../../server/src/core/store/sql-arrays.ts";
 
@@ -45,7 +45,7 @@ test("sums of times are those of Postgres, to the microsecond", async () => {
       fc.array(fc.tuple(instantUs, fc.oneof(lease, retention)), { minLength: 500, maxLength: 1000 }),
       async (pairs) => {
         for (const { by_ms, instant_ms, later_ms } of await sumsOf(pairs)) {
-          expect(timestamp(laterMs(instant_ms, by_ms))).toEqual(timestamp(later_ms));
+          expect(timestamp(addMs(instant_ms, by_ms))).toEqual(timestamp(later_ms));
         }
       },
     ),

@@ -38,7 +38,7 @@ async function runMigrate(database: TestDatabase, args: readonly string[] = []):
 test("an empty database is migrated to the schema, and migrating it again does nothing", async () => {
   const database = await newDatabase("template0");
   const ran = await runMigrate(database);
-  expect(ran[0]).toBe("ran 0001_core");
+  expect(ran[0]).toBe("ran 0001_initial");
   expect(ran.at(-1)).toBe("The schema is current.");
   const made = await dumpSchema(database.url);
   expect(await runMigrate(database)).toEqual(["The schema is current."]);
@@ -69,7 +69,7 @@ test("--check of a migrated database says that it is current, and changes nothin
 test("--check of a database that is behind names what is missing and what to run, and changes nothing", async () => {
   const database = await newDatabase("template0");
   await expect(runMigrate(database, ["--check"])).rejects.toThrow(
-    /lacks 0001_core.*Run: onceward-server migrate/,
+    /lacks 0001_initial.*Run: onceward-server migrate/,
   );
   expect(await database.query("select from pg_class where relname = 'schema_migrations'")).toEqual([]);
 });

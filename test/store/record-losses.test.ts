@@ -84,7 +84,7 @@ test.each(ORDERS)(
   },
 );
 
-test("a floor that is raised before the first look at a restored database hides no loss", async () => {
+test("a floor that is raised before the first check of a restored database hides no loss", async () => {
   const { look } = await watchOf(0);
   await restore(2);
   await raiseTokenFloor(pool, 0);
@@ -100,7 +100,7 @@ test("a database that goes back by less than any replica has read has lost nothi
   expect([one.recordLoss.lastAtMs, other.recordLoss.lastAtMs]).toEqual([0, 0]);
 });
 
-/** Begins a look, and resolves once it has read the installation; it is answered later. */
+/** Begins a check, and resolves once it has read the installation; it is answered later. */
 async function lookLate(watch: InstallationWatch) {
   const read = Promise.withResolvers<void>();
   const { promise: answered, resolve: answer } = Promise.withResolvers<void>();
@@ -167,7 +167,7 @@ test("a backup from before a loss was stored goes back for each replica that has
   expect(reads.recordLoss.lastAtMs).toBeGreaterThan(Date.now() - 60_000);
 });
 
-test("a look that is answered after the floor was raised and read again renews nothing", async () => {
+test("a check that is answered after the floor was raised and read again renews nothing", async () => {
   const { watch, changes } = createWatch();
   await watch.look(pool);
   const { late, answer } = await lookLate(watch);
@@ -178,7 +178,7 @@ test("a look that is answered after the floor was raised and read again renews n
   expect(await database.query("select 1 from audit_events")).toEqual([]);
 });
 
-test("a look that is answered late does not take back a loss", async () => {
+test("a check that is answered late does not take back a loss", async () => {
   const { watch, recordLoss } = createWatch();
   await watch.look(pool);
   const { late, answer } = await lookLate(watch);

@@ -205,7 +205,7 @@ describe("a page of records", () => {
   const keyIdsOf = (namespace: string) =>
     database.query("select result_key_id as id from records where namespace = $1 order by key", [namespace]);
 
-  test("a page changes no more records than its limit, and continues behind the last one", async () => {
+  test("a page changes no more records than its limit, and continues after the last one", async () => {
     await fill("limited", 5, 10);
     const changed = await page(encryptionWith(2, 1), "limited", 3);
     expect(changed).toMatchObject({ changed: 3, after: { namespace: "limited", key: "key-2" } });
@@ -313,7 +313,7 @@ describe("a page of records", () => {
     task.start();
     onTestFinished(() => task.stop());
     await expect.poll(async () => (await readEncryptionPass(pool))?.finished, PATIENCE).toBe(true);
-    // Behind "key-19" there are eighteen keys, each in a page of its own.
+    // After "key-19" there are eighteen keys, each in a page of its own.
     const pass = await readEncryptionPass(pool);
     expect(pass).toMatchObject({ keyId: 2, changed: 18, unreadable: 0, skipped: 0 });
     expect(pass?.examined).toBe(7 + 18);

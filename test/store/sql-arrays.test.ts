@@ -96,7 +96,7 @@ function toNumber(value: bigint | undefined): number | undefined {
   return value === undefined ? undefined : Number(value);
 }
 
-test("a number that is no int is refused", () => {
+test("a number that is not an int is refused", () => {
   expect(() => intArray([2 ** 31])).toThrow(RangeError);
   expect(() => intArray([0.5])).toThrow(RangeError);
 });

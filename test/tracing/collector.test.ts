@@ -55,7 +55,7 @@ const loadedBy = ({ output }: ServerProcess) => output.filter((line) => line.sta
 test.for([
   ["no variable is set", {}],
   ["the SDK is disabled", { OTEL_SDK_DISABLED: "true" }],
-  ["the exporter is none", { OTEL_TRACES_EXPORTER: "none" }],
+  ["there is no exporter", { OTEL_TRACES_EXPORTER: "none" }],
 ] as const)("while %s, no module of the SDK is loaded, and nothing is sent", async ([why, off]) => {
   const collector = await newCollector();
   const endpoint: Readonly<Record<string, string>> =

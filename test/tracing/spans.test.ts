@@ -261,7 +261,7 @@ test("the log lines of a call, and of an error in it, have the ids of its span",
     { msg: "operation", kind: "claim", ...ids },
     { msg: "call", method: "Claim", ...ids },
   ]);
-  // A name that does not exist any more makes the next statement fail by a defect.
+  // A name that no longer exists makes the next statement fail by a defect.
   const failed = newTrace();
   await database.query("alter table records rename to moved");
   try {

@@ -237,7 +237,7 @@ describe("a stream is ended for", () => {
       framed(BatchStreamRequestSchema, { items: items(lookup()) }),
       "InvalidArgument",
     ],
-    ["what is no message", frameOf(Buffer.of(0x0a, 0x7f)), "InvalidArgument"],
+    ["an invalid message", frameOf(Buffer.of(0x0a, 0x7f)), "InvalidArgument"],
     ["a message that is too long", Buffer.of(0, 0x7f, 0, 0, 0), "ResourceExhausted"],
     ["a compressed message", frameOf(Buffer.of(0x10, 1), 1), "Unimplemented"],
   ])("%s, once what came before is answered", async (_name, frame, status) => {

@@ -46,7 +46,7 @@ describe("a head that is not a URL", () => {
     ["an asterisk", requestOf("OPTIONS * HTTP/1.1", "host: a")],
     ["two slashes", requestOf("POST // HTTP/1.1", "host: a")],
     ["a path of nothing but dots", requestOf("POST /.. HTTP/1.1", "host: a")],
-    ["a path that is no UTF-8", requestOf("POST /%ff%zz HTTP/1.1", "host: a")],
+    ["a path that is not UTF-8", requestOf("POST /%ff%zz HTTP/1.1", "host: a")],
   ])("%s is not found", async (_name, request) => {
     expect(await exchange(target.server.httpPort, request)).toMatch(/^HTTP\/1\.1 40[04] /);
   });

@@ -77,7 +77,7 @@ function callHead(more: Readonly<Record<string, string>> = {}): Buffer {
 
 describe("a head that is invalid", () => {
   test.each([
-    ["an authority that is no host", { ":authority": "[" }],
+    ["an authority that is not a host", { ":authority": "[" }],
     ["an authority with a port out of range", { ":authority": "a:99999" }],
     ["a path with bytes over 127", { ":path": "/\u00ff\u00fe" }],
     ["a path with an escape sequence", { ":path": "/%00%ff" }],
@@ -134,11 +134,11 @@ describe("a connection that is not HTTP/2", () => {
   test.each([
     ["a frame over the limit", frame(FRAME.data, 0, 1, Buffer.alloc(20_000))],
     ["data on a stream that never was", frame(FRAME.data, END_STREAM, 99, Buffer.alloc(10))],
-    ["a block that is no HPACK", frame(FRAME.headers, END_HEADERS, 1, Buffer.alloc(100, 0xff))],
+    ["a block that is not HPACK", frame(FRAME.headers, END_HEADERS, 1, Buffer.alloc(100, 0xff))],
     ["a continuation of nothing", frame(FRAME.continuation, END_HEADERS, 1, callHead())],
     ["an even stream id", frame(FRAME.headers, END_HEADERS, 2, callHead())],
     ["a window that overflows", frame(FRAME.windowUpdate, 0, 0, Buffer.from([0x7f, 0xff, 0xff, 0xff]))],
-    ["settings of a length that is none", frame(FRAME.settings, 0, 0, Buffer.alloc(5))],
+    ["settings of an invalid length", frame(FRAME.settings, 0, 0, Buffer.alloc(5))],
   ])("%s ends the connection", async (_name, bytes) => {
     const { send, closed } = await openHttp2(target.server.grpcPort);
     await send(bytes);

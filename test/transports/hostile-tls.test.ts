@@ -121,7 +121,7 @@ describe("over TLS, on the gRPC port,", () => {
   test.each([
     ["garbage", garbage],
     ["data on a stream that never was", frame(FRAME.data, END_STREAM, 99, Buffer.alloc(10))],
-    ["a block that is no HPACK", frame(FRAME.headers, END_HEADERS, 1, Buffer.alloc(100, 0xff))],
+    ["a block that is not HPACK", frame(FRAME.headers, END_HEADERS, 1, Buffer.alloc(100, 0xff))],
   ])("%s ends the connection", async (_name, bytes) => {
     const { send, closed } = await openHttp2(target.server.grpcPort, tls);
     await send(bytes);

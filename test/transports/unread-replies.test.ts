@@ -33,7 +33,7 @@ async function isLive(): Promise<void> {
   expect(await answer.text()).toBe("ok\n");
 }
 
-/** Resolves when the server has read and written all that it will while nobody reads. */
+/** Resolves when the server has read and written all that it will while no one reads. */
 async function untilServed(sockets: readonly RawSocket[]): Promise<void> {
   const sum = () => sockets.reduce((bytes, { socket }) => bytes + socket.bytesWritten, 0);
   await untilStill(sum, isLive);
@@ -58,7 +58,7 @@ test("a connection with more requests than may wait is cut, on each port of HTTP
   await target.expectUnharmed();
 });
 
-test("pipelined scrapes that nobody reads cost bounded memory, and the probes are answered", async () => {
+test("pipelined scrapes that no one reads cost bounded memory, and the probes are answered", async () => {
   const scrapes = METRICS_REQUEST.repeat(16);
   await untilServed(await flood(target.server.managementPort, 30, scrapes));
   await isLive();

@@ -12,7 +12,7 @@ import { useServer } from "../helpers/servers/use-server.ts";
 const MIB = 1024 * 1024;
 const REFUSED = { code: "InvalidArgument", reason: "INVALID_REQUEST", fields: ["message"] };
 
-/** Bytes that are no ClaimRequest. */
+/** Bytes that are not a ClaimRequest. */
 const UNREADABLE: Readonly<Record<string, Buffer>> = {
   "a length beyond the end": Buffer.from([0x12, 0x7f, 0x61]),
   "field number zero": Buffer.from([0x00, 0x01]),
@@ -112,7 +112,7 @@ describe("over native gRPC", () => {
     }
   });
 
-  test("a request that is no gRPC call is refused with an HTTP status", async () => {
+  test("a request that is not a gRPC call is refused with an HTTP status", async () => {
     const headers = grpcHeaders("Batch", apiKey, { "content-type": "application/json" });
     expect(await callRaw(session, headers, batchOf(1000))).toMatchObject({ code: "HTTP 415" });
   });
@@ -122,7 +122,7 @@ describe("over native gRPC", () => {
     "application/grpc+json",
     "application/grpc-web",
     "application/grpc-web+proto",
-  ])("%s is no native gRPC", async (contentType) => {
+  ])("%s is not a native gRPC", async (contentType) => {
     const headers = grpcHeaders("Batch", apiKey, { "content-type": contentType });
     expect(await callRaw(session, headers, batchOf(1000))).toMatchObject({ code: "HTTP 415" });
     const health = { ...headers, ":path": "/grpc.health.v1.Health/Check" };

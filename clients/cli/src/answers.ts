@@ -27,10 +27,10 @@ const CHANGED = new Set(["CLAIM_SUPERSEDED", "ALREADY_COMPLETED", "RECORD_NOT_FO
 export async function writeKeys(
   file: string,
   records: readonly RecordMessage[],
-  providerLinks: ReadonlyMap<string, string>,
+  links: ReadonlyMap<string, string>,
 ): Promise<void> {
   const options = { flag: "wx", mode: 0o600 } as const;
-  await writeFile(file, reconciliationFile(records, providerLinks), options).catch((error) => {
+  await writeFile(file, reconciliationFile(records, links), options).catch((error) => {
     throw new UsageError(`--csv: ${messageOf(error)}.`);
   });
 }
@@ -164,7 +164,7 @@ function describeNumbers(numbers: Readonly<Record<string, number>>): string {
   const { complete, release, forget, unanswered = 0, notAmbiguous = 0, inSeveralNamespaces = 0 } = numbers;
   const skipped = [
     ["skipped: no answer", unanswered],
-    ["skipped: not ambiguous (any more)", notAmbiguous],
+    ["skipped: not ambiguous", notAmbiguous],
     ["skipped: in several namespaces; name one", inSeveralNamespaces],
   ] as const;
   return renderFacts([

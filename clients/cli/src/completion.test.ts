@@ -80,7 +80,7 @@ test.each([
   expect((await offered(...words)).words).toEqual(expected);
 });
 
-test("namespaces are asked for with the profile of the line, and only where one may stand", async () => {
+test("namespaces are asked for with the profile of the line, and only where one is valid", async () => {
   const { asked } = await offered("--profile", "staging", "records", "show", "");
   expect(asked).toEqual([{ profile: "staging" }]);
   expect((await offered("records", "list", "--st")).asked).toEqual([]);

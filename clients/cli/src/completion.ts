@@ -20,7 +20,7 @@ interface Place {
 }
 
 /**
- * Returns the words that may stand at the cursor.
+ * Returns the valid words at the cursor.
  *
  * @param words the words after the program's name, up to and with the one being typed, which may be empty.
  */

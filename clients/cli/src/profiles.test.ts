@@ -31,9 +31,9 @@ function hostWith(args: readonly string[], { input = "", env = {} }: Given = {})
     write: (text) => void printed.push(text),
     writeHeading: (text) => void printed.push(text),
     warn: (text) => void printed.push(text),
-    ask: () => Promise.reject(new Error("nobody is there")),
+    ask: () => Promise.reject(new Error("no terminal")),
     openBrowser: () => {},
-    askSecret: () => Promise.reject(new Error("nobody is there")),
+    askSecret: () => Promise.reject(new Error("no terminal")),
     readInput: () => Promise.resolve(input),
   };
   return { host, printed };

@@ -20,9 +20,9 @@ function hostWith(args: readonly string[]) {
     warn: (text) => {
       printed.err += text;
     },
-    ask: () => Promise.reject(new Error("nobody is there")),
+    ask: () => Promise.reject(new Error("no terminal")),
     openBrowser: () => {},
-    askSecret: () => Promise.reject(new Error("nobody is there")),
+    askSecret: () => Promise.reject(new Error("no terminal")),
     readInput: () => Promise.resolve(""),
   };
   return { host, printed };

@@ -5,7 +5,7 @@ import { runProgram } from "./program.ts";
 async function run(args: readonly string[], origin: string, isTerminal = true) {
   const printed = { out: "", err: "" };
   const opened: string[] = [];
-  const nobody = () => Promise.reject(new Error("nobody is there"));
+  const nobody = () => Promise.reject(new Error("no terminal"));
   const write = (text: string) => {
     printed.out += text;
   };
@@ -48,7 +48,7 @@ test.each([
   "file:///etc/passwd",
   "https://user:pass@onceward.example",
   "onceward.example",
-])("the console's address %j is opened by nobody", async (origin) => {
+])("the console's address %j is opened by no one", async (origin) => {
   const { err, ...rest } = await run(["audit", "list"], origin);
   expect(rest).toEqual({ exit: 2, out: "", opened: [] });
   expect(err).toMatch(/^onceward: The console's address must be/);

@@ -34,7 +34,7 @@ export async function startService(script: readonly ScriptedAnswer[]): Promise<S
   server.on("session", (session) => {
     sessions.add(session);
     session.on("close", () => sessions.delete(session));
-    // A connection that the script breaks is no failure of the service.
+    // A connection that the script breaks is not a failure of the service.
     session.on("error", () => {});
   });
   await once(server.listen(0, "127.0.0.1"), "listening");

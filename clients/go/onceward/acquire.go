@@ -36,7 +36,7 @@ type acquisition struct {
 	calls     *calls
 	operation *Operation
 	request   *oncewardv1.ClaimRequest
-	sent      sentClaims
+	sent      pendingClaims
 	// When the last Claim was sent: a granted lease counts from then.
 	sentAt time.Duration
 }
@@ -57,7 +57,7 @@ func (c *Client) acquire(ctx context.Context, operation *Operation) (*acquired, 
 		return found, nil
 	}
 	if run.sent.mayBeHeld() {
-		c.inBackground(run.releaseUnbegun)
+		c.inBackground(run.releaseUnusedClaim)
 	}
 	if failed, isOwn := err.(*Error); isOwn {
 		return nil, failed.about(operation.ref())

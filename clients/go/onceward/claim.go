@@ -37,7 +37,7 @@ type Claim struct {
 // label. A downstream that honours such keys absorbs the repeat after a crash.
 func (c *Claim) DeriveKey(label string) string { return DeriveKey(c.Namespace, c.Key, label) }
 
-// OutcomeUnknown says that it is unknown whether the function had its effect: whatever it then returns, nothing is stored or
+// OutcomeUnknown says that it is unknown whether the function had its effect: regardless of what it then returns, nothing is stored or
 // released, and the claim is left to its lease and the namespace's policy. Returns an *OutcomeUnknownError with the cause, for the
 // function to return; Run returns the first one in place of a value.
 func (c *Claim) OutcomeUnknown(cause error) error {

@@ -9,7 +9,7 @@ import (
 // the margin of the shortest lease (100 ms of 1 s), and longer than clocks are slewed between two looks.
 const minSuspension = 50 * time.Millisecond
 
-// leaseClock is the monotonic clock plus the time during which the machine was suspended: the monotonic clock stands still
+// leaseClock is the monotonic clock plus the time during which the machine was suspended: the monotonic clock stops
 // then, but leases expire at the service. A clock that is set forward looks the same; a lease then counts as over, which is the
 // safe mistake. A clock that is set back changes nothing.
 type leaseClock struct {

@@ -40,7 +40,7 @@ func (JSONCodec) Encode(value any) (Encoded, error) {
 	return Encoded{Payload: payload, ContentType: jsonType}, err
 }
 
-// Decode reads JSON, as json.Unmarshal does. No bytes are no value. Fails with ErrResultNotJSON.
+// Decode reads JSON, as json.Unmarshal does. Empty bytes are not a value. Fails with ErrResultNotJSON.
 func (JSONCodec) Decode(stored Encoded, into any) error {
 	if len(stored.Payload) > 0 && stored.ContentType != jsonType {
 		return notJSON("it is stored as "+contentTypeText(stored), nil)

@@ -37,7 +37,7 @@ func connect(replicas replicas, encrypted bool, options Options) (*grpc.ClientCo
 		grpc.WithTransportCredentials(transport),
 		grpc.WithUnaryInterceptor(authorize(options)),
 		grpc.WithUserAgent("onceward-go/" + Version),
-		// The client retries by itself, under one claim id and within one timeout.
+		// The client retries automatically, under one claim id and within one timeout.
 		grpc.WithDisableRetry(),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 2 * time.Second},

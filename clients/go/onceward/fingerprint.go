@@ -89,7 +89,7 @@ func parseOmissions(pointers []string) (omissions, *Error) {
 	return root, nil
 }
 
-// place is where a value stands within the whole.
+// place is the path of a value within the whole.
 type place struct {
 	path      string
 	depth     int

@@ -17,7 +17,7 @@ const (
 	answerPart           = 4
 	minAnswer            = time.Second
 	minHeartbeatInterval = 20 * time.Millisecond
-	// Timers may stand still while a machine is suspended: a lease that ended meanwhile is noticed within this time.
+	// Timers may stop while a machine is suspended: a lease that ended meanwhile is noticed within this time.
 	maxLookInterval = time.Second
 )
 

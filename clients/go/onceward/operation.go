@@ -78,7 +78,7 @@ const (
 	ProceedUnavailable
 )
 
-// OnError says what an error of the function means that says nothing about its effect, and is no interruption.
+// OnError says what an error of the function means that says nothing about its effect, and is not an interruption.
 type OnError int
 
 const (

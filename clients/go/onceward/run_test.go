@@ -119,7 +119,7 @@ func TestAFunctionThatCannotKnowItsOutcomeLeavesItsClaimToThePolicy(t *testing.T
 	unknown := fmt.Errorf("charge: %w", &onceward.OutcomeUnknownError{Cause: timeout})
 	operations := []onceward.Operation{charges, {Namespace: "refunds", Key: "order-1"}}
 	for _, operation := range operations {
-		// The program's classifier is not asked: a time-out is no failure.
+		// The program's classifier is not asked: a time-out is not a failure.
 		operation.IsTerminal = func(error) bool { return true }
 		_, err := onceward.Run(t.Context(), service.Client, operation,
 			func(context.Context, *onceward.Claim) (charge, error) { return charge{}, unknown })

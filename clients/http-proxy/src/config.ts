@@ -17,7 +17,7 @@ const headerName = z.string().regex(/^[\w!#$%&'*+.^`|~-]{1,128}$/, "must be a he
 
 const KEY_HEADER = "Idempotency-Key";
 
-/** Headers with a credential, which is renewed: their text is no identity. */
+/** Headers with a credential, which is renewed: their text is not an identity. */
 const CREDENTIALS: ReadonlySet<string> = new Set(["authorization", "cookie"]);
 
 const token = {

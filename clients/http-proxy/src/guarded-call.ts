@@ -36,7 +36,7 @@ const REPLACED = ["expect", "transfer-encoding", "content-length", "trailer"];
 /** The largest result that any policy stores. */
 const MAX_STORED_BYTES = 1024 * 1024;
 
-/** The upstream service was not called: nobody has seen the request. */
+/** The upstream service was not called. */
 export class NotSentError extends NoEffectError {
   override readonly name = "NotSentError";
 }

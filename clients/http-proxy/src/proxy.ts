@@ -272,7 +272,7 @@ export class HttpProxy {
 
 function refuseUpgrade(socket: Duplex, status: string): void {
   socket.on("error", () => socket.destroy()).resume();
-  // Nobody reads it any more, so that its end would not be seen.
+  // It is no longer read, so that its end would not be seen.
   socket.end(`HTTP/1.1 ${status}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`, () => socket.destroy());
 }
 
@@ -346,7 +346,7 @@ async function readBody(
   });
 }
 
-/** Sends a response; a client that has left is none of its concern. */
+/** Sends a response; does nothing if the client has left. */
 async function send(answer: GuardedResponse, outgoing: ServerResponse): Promise<void> {
   const { added } = answer;
   if (outgoing.destroyed) {

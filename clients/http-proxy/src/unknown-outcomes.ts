@@ -25,7 +25,7 @@ export function rememberUnknown(onceward: Runner): Runner {
       held = claim;
       return fn(claim);
     };
-    // Nobody works on such an attempt: no answer comes by waiting.
+    // No one works on such an attempt: no answer comes by waiting.
     const waitMs = attempts.has(name) ? { waitMs: 0 } : {};
     try {
       return await onceward.runDetailed({ ...options, ...waitMs }, begun);

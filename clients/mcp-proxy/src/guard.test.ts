@@ -39,7 +39,7 @@ test("a late call gets the time that its arguments or its run have, and is refus
 });
 
 test.each([undefined, "yesterday", "2026-01-31T09:00:00", 5])(
-  "the time %j is none, and nothing runs",
+  "the time %j is invalid, and nothing runs",
   async (at) => {
     const { call, send } = newGuard({ key: ["/order"], createdAt: "/orderedAt" });
     const reply = await call({ arguments: { order: "7", orderedAt: at } });

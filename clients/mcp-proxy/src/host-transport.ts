@@ -20,7 +20,7 @@ const MESSAGE_OVERHEAD_BYTES = 4096;
  * and does not read on while too much is not handled.
  */
 export class HostTransport {
-  /** Resolves once the message needs no memory any more. */
+  /** Resolves once the message no longer needs memory. */
   onmessage?: (message: JSONRPCMessage) => Promise<void>;
   onerror?: (error: Error) => void;
   onclose?: () => void;

@@ -97,7 +97,7 @@ class McpProxy {
     await this.#upstream.start();
     await this.#host.start();
     await this.#ended;
-    // An effect that has begun is stored, although nobody waits for it any more.
+    // An effect that has begun is stored, although no one waits for it.
     await Promise.allSettled(this.#calls);
     await this.#host.close();
     await this.#upstream.close();

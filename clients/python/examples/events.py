@@ -1,6 +1,6 @@
 """A receiver of a provider's webhooks, which send no Idempotency-Key: the key is the id of the event.
 
-The signature is checked first, and covers the id, so that nobody else can take an event's key. The provider
+The signature is checked first, and covers the id, so that no one else can take an event's key. The provider
 sends the event twice at one time, and again until the answer is 200, and its effect happens once.
 """
 

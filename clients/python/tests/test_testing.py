@@ -88,7 +88,7 @@ def test_a_function_that_can_not_know_its_outcome_leaves_its_claim_to_the_policy
     def times_out(_: object) -> None:
         raise _UNKNOWN
 
-    # The program's classifier is not asked: a time-out is no failure.
+    # The program's classifier is not asked: a time-out is not a failure.
     with TestingOnceward(namespaces=_HELD_REFUNDS) as testing:
         onceward = testing.onceward
         for namespace in ("charges", "refunds"):

@@ -41,7 +41,7 @@ export async function createTopic(): Promise<ExampleTopic> {
   };
 }
 
-/** Delivers the messages behind the committed offset to each consumer that joins. It has no rebalances. */
+/** Delivers the messages after the committed offset to each consumer that joins. It has no rebalances. */
 function topicInMemory(name: string): ExampleTopic {
   const log: ExampleMessage[] = [];
   let committed = 0n;

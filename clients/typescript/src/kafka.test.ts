@@ -157,7 +157,7 @@ describe("a stream of messages", () => {
     return {
       async deliver({ key, body }) {
         retried = Promise.withResolvers<void>();
-        // A message that was kept comes again by itself: the one that is sent now is behind it.
+        // A message that was kept comes again automatically: the one that is sent now is after it.
         topic.send({ key, body });
         sent++;
         return await Promise.race([

@@ -171,7 +171,7 @@ function stopsConsumer(error: unknown): boolean {
   return [TypeError, RangeError, ReferenceError, SyntaxError].some((fatal) => error instanceof fatal);
 }
 
-/** A consumer that has disconnected refuses to resume a partition: nothing is paused any more. */
+/** A consumer that has disconnected refuses to resume a partition: nothing is paused then. */
 function resumeIfConnected(resume: () => void): void {
   try {
     resume();

@@ -20,6 +20,7 @@ export {
   RetryInfoSchema,
 } from "./gen/google/rpc/error_details_pb.ts";
 export * from "./gen/onceward/v1/errors_pb.ts";
+export { type FieldFacts, field as fieldFacts, Unit } from "./gen/onceward/v1/facts_pb.ts";
 export * from "./gen/onceward/v1/idempotency_pb.ts";
 export * from "./gen/onceward/v1/identity_pb.ts";
 export * from "./gen/onceward/v1/operator_pb.ts";

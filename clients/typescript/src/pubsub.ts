@@ -64,7 +64,7 @@ export interface MessageOptions<Message>
  * - At most `concurrency` messages are handled at the same time; the others that the package delivers wait here, and it
  *   extends their deadline, too.
  * - Messages with the same ordering key are handled one after the other: the package itself calls the listener for all of
- *   them at once. If one is returned, those behind it are returned, too, so that they stay in order.
+ *   them at once. If one is returned, those after it are returned, too, so that they stay in order.
  * - If the function throws, the message is returned after a delay that doubles, until `maxAttempts` is reached. Each return
  *   counts a delivery attempt.
  *

@@ -113,7 +113,7 @@ export interface MessageOptions
  *   before it is visible again.
  * - `maxReceiveCount` of its redrive policy: at least the number of attempts for a function that throws, and, for a
  *   message whose operation another holder runs, one for each `visibilityTimeoutMs` that the holder's run lasts. For
- *   policy HOLD, also one for each `ambiguousAfterMs` until a record is resolved: a record that nobody resolves ends in
+ *   policy HOLD, also one for each `ambiguousAfterMs` until a record is resolved: a record that no one resolves ends in
  *   the dead-letter queue.
  * - Retention period: longer than the longest outage.
  * - The consumer's role may call `sqs:ChangeMessageVisibility` and `sqs:DeleteMessage`.

@@ -11,9 +11,9 @@ export interface KeyHistory {
 
 /** Returns what is kept of a key's duplicates and refusals. The counts are lower bounds. */
 export function keyHistoryOf(history: GetKeyHistoryResponse): KeyHistory {
-  const { replayed, inProgress, ambiguous, mismatched, tooOld, overQuota, superseded } = history;
+  const { replayed, inProgress, ambiguous, mismatched, tooOld, overQuota, superseded, unreadable } = history;
   const duplicates = replayed + inProgress + ambiguous;
-  const refused = mismatched + tooOld + overQuota + superseded;
+  const refused = mismatched + tooOld + overQuota + superseded + unreadable;
   if (duplicates + refused === 0n) return { answer: undefined, parts: [] };
   const counts = [
     [replayed, "got the result"],
@@ -23,6 +23,7 @@ export function keyHistoryOf(history: GetKeyHistoryResponse): KeyHistory {
     [tooOld, "refused: too old"],
     [overQuota, "refused: beyond a limit of the tenant"],
     [superseded, "refused: from a worker that had lost the key"],
+    [unreadable, "refused: the record cannot be decrypted"],
   ] as const;
   const sums = [
     ...(duplicates > 0n ? [formatNoun(duplicates, "duplicate", "duplicates")] : []),

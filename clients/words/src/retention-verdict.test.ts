@@ -40,7 +40,7 @@ describe("the verdict on a retention", () => {
       /How late is not known yet: 1 d catches more of them, and shows it\.$/,
     );
     expect(judge(advice(6, [candidate(6, late(61))], { kind: "none" }))).toMatchObject({ better: undefined });
-    // An estimate of more than today's is no reason for a longer one.
+    // An estimate of more than today's is not a reason for a longer one.
     const more = [candidate(6, late(50)), candidate(12, late(54))];
     expect(judge(advice(6, more, { kind: "none" }))).toMatchObject({ better: undefined });
     expect(judge(advice(6, [...more, missing], { kind: "none" }))).toMatchObject({ better: missing });

@@ -5,7 +5,7 @@ import { join, sep } from "node:path";
 const SECRET_FILE =
   /(^|\/)(\.env(\..*)?|\.npmrc|\.netrc|\.pgpass|id_(rsa|dsa|ecdsa|ed25519)|kubeconfig|.*\.(pem|key|p12|pfx|jks|kdbx))$/;
 
-/** Texts that are secrets, also in strings of programs. Words that stand for one, such as PASSWORD, are none. */
+/** Texts that are secrets, also in strings of programs. Placeholders, such as PASSWORD, are not secrets. */
 const SECRET_TEXTS: Readonly<Record<string, RegExp>> = {
   "a private key": /-----BEGIN (?:[A-Z]+ )*PRIVATE KEY-----[A-Za-z0-9+/=\s\\]{64}/,
   "an API key of Onceward": /\bow_[a-z0-9]{16}_[A-Za-z0-9_-]{43}\b/,

@@ -14,7 +14,7 @@ function slugify(heading: string): string {
     .replaceAll(" ", "-");
 }
 
-/** Makes the empty header of a column a cell: a header without a text is none for a reader who hears the page. */
+/** Makes the empty header of a column a cell: a screen reader announces no header without a text. */
 function makeEmptyHeadersCells({
   tokens,
 }: {

@@ -51,7 +51,7 @@ export function drawDiagrams(markdown: Markdown): void {
 }
 
 /**
- * Returns a drawing that may stand beside others in a page: its style sheet, which would apply to the whole page and load a font from
+ * Returns a drawing that may be beside others in a page: its style sheet, which would apply to the whole page and load a font from
  * another server, is in `theme/style.css`, and its ids are its own.
  */
 function inPage(svg: string, index: number): string {

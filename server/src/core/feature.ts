@@ -97,15 +97,15 @@ export interface Check {
   /** False: it is made also if Postgres is unreachable. */
   readonly needsPostgres?: false;
   /** Returns what is wrong; nothing if all is well. @throws any error: doctor reports it as a finding. */
-  examine(patient: Patient): Promise<readonly { readonly id: string; readonly summary: string }[]>;
+  examine(context: CheckContext): Promise<readonly { readonly id: string; readonly summary: string }[]>;
 }
 
 /** What checks read from. */
-export interface Patient {
+export interface CheckContext {
   readonly config: Config;
   /** Runs statements, each bounded in time by the pool. */
   readonly runner: Runner;
-  /** What stands between this process and Postgres. */
+  /** The pooler between this process and Postgres, if any. */
   readonly pooler: Pooler;
 }
 
@@ -126,7 +126,7 @@ export interface ValuesOptions {
 }
 
 export interface ShardsOptions {
-  /** Returns the database's URL with the password of now. */
+  /** Returns the database URL with the current password. */
   readonly databaseUrl: () => string;
   readonly log: Logger;
   readonly pool: Pool;

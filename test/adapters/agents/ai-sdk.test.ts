@@ -66,7 +66,7 @@ test("a run that is resumed from its stored messages continues the steps", async
   expect(bank).toHaveBeenCalledTimes(2);
 });
 
-test("a streamed response's equal calls are two operations, and its repetition is none", async () => {
+test("a streamed response's equal calls are two operations, and its repetition adds none", async () => {
   await using guard = await newGuard();
   const bank = vi.fn(() => "refunded");
   for (let starts = 0; starts < 2; starts++) {

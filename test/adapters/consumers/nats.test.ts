@@ -266,7 +266,7 @@ describe.runIf(inject("natsProgram") !== "")("A consumer of NATS JetStream", () 
     expect(guard.kinds()).toEqual(["refused"]);
   });
 
-  test("a connection that closes while a message is handled is no error, and the message is delivered again", async () => {
+  test("a connection that closes while a message is handled is not an error, and the message is delivered again", async () => {
     await using guard = await newGuard();
     const stream = await newStream(500);
     const doomed = await connect({ servers: server.address });

@@ -39,7 +39,7 @@ const SUBSCRIBER: ServiceDefinition = {
 
 /**
  * Answers the three RPCs that a subscriber of Google Pub/Sub uses, over gRPC: a subscription that delivers a message again
- * once its deadline is set to 0. It is no emulator: deadlines don't pass by themselves.
+ * once its deadline is set to 0. It is not an emulator: deadlines don't pass automatically.
  */
 export class PubSubEndpoint {
   /** Ids of the acknowledged messages. */

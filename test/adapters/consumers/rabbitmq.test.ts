@@ -380,7 +380,7 @@ describeWithRabbitMq("A consumer of RabbitMQ", () => {
       vi.fn().mockRejectedValueOnce(new Error("the provider is down")),
     ],
   ])(
-    "a channel that closes while a consumer %s is no error, and the message is delivered again",
+    "a channel that closes while a consumer %s is not an error, and the message is delivered again",
     async (_, first, second, effect) => {
       await using guard = await newGuard();
       const { channel, queue } = await newQueue();

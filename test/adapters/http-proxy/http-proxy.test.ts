@@ -132,7 +132,7 @@ test.each<[string, RequestListener, string]>([
   ],
   ["by the route's time-out", () => {}, "/slow"],
   [
-    "with a response that is none",
+    "with an invalid response",
     (_, res) => void res.socket?.end("HTTP/1.1 999 No\r\ncontent-length: 0\r\n\r\n"),
     "/charges/1",
   ],
@@ -145,7 +145,7 @@ test.each<[string, RequestListener, string]>([
       status: 409,
       type: "urn:onceward:problem:ambiguous",
     });
-    // Its lease lasts, but nobody works on it any more.
+    // Its lease lasts, but no one works on it.
     expect(problemOf(await post({ path }))).toMatchObject({
       status: 409,
       type: "urn:onceward:problem:ambiguous",
@@ -169,7 +169,7 @@ test("a proxy that holds its maximum of requests, bytes or connections refuses m
   const { charge: post, proxy } = await startWorld(world, held, { maxLoad });
   const large = { headers: { "idempotency-key": '"large"' }, body: `"${"x".repeat(60)}"` };
   expect(await post(large)).toMatchObject({ status: 503, headers: { "retry-after": "1" } });
-  // One that was refused holds nothing any more.
+  // One that was refused holds nothing.
   const small = () => post({ headers: { "idempotency-key": '"small"' }, body: "{}" }).catch(() => {});
   void small();
   await expect.poll(() => held.mock.calls.length).toBe(1);

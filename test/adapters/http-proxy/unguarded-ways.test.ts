@@ -330,7 +330,7 @@ test.each<[what: string, line: string, headers: string, body: string, result: st
   ],
   ["a length and chunks", "POST /other", `${CHUNKED}${lengthOf(SMUGGLED)}`, SMUGGLED, REFUSED],
   ["two lengths", "POST /other", `Content-Length: 0\r\n${lengthOf(SMUGGLED)}`, SMUGGLED, REFUSED],
-  ["a length that is no number", "POST /other", "Content-Length: +3\r\n", "abc", REFUSED],
+  ["a length that is not a number", "POST /other", "Content-Length: +3\r\n", "abc", REFUSED],
   [
     "another encoding after chunks",
     "POST /other",
@@ -338,7 +338,7 @@ test.each<[what: string, line: string, headers: string, body: string, result: st
     "abc",
     REFUSED,
   ],
-  ["an encoding that is none", "POST /other", "Transfer-Encoding: xchunked\r\n", "abc", REFUSED],
+  ["an unknown encoding", "POST /other", "Transfer-Encoding: xchunked\r\n", "abc", REFUSED],
   [
     "a coding besides chunks of a guarded request",
     "POST /charges",

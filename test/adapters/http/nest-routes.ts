@@ -5,7 +5,7 @@ export interface NestRoute {
   readonly decorators: readonly MethodDecorator[];
   /** The decorators of the handler's parameters, in their order. */
   readonly params?: readonly ParameterDecorator[];
-  // Nest calls a handler with whatever the decorators of its parameters return.
+  // Nest calls a handler with what the decorators of its parameters return.
   readonly handle: (...args: never[]) => unknown;
 }
 

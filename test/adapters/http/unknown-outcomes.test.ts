@@ -180,7 +180,7 @@ describe("Express", () => {
 describe("Fastify", () => {
   test.each<[what: string, define: (app: FastifyInstance) => unknown]>([
     [
-      "of a handler whose error handler answers by itself",
+      "of a handler whose error handler answers itself",
       (app) =>
         app
           .setErrorHandler(

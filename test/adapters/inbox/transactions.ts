@@ -11,7 +11,7 @@ export interface Transaction {
 
 /** A pool of connections, and transactions over it. */
 export interface Transactions extends AsyncDisposable {
-  /** Each statement commits by itself. */
+  /** Each statement commits separately. */
   readonly pool: Executor;
   /** Commits when the work is done, and rolls back when it throws. */
   transaction<T>(work: (tx: Transaction) => Promise<T>, begin?: string): Promise<T>;

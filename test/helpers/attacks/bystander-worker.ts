@@ -30,7 +30,7 @@ export interface BystanderReport {
   readonly maxMs: number;
 }
 
-/** Between two calls, so that the bystander is no load. */
+/** Between two calls, so that the bystander adds no load. */
 const PAUSE_MS = 10;
 
 const { grpcPort, httpPort, apiKey, localAddress }: BystanderTask = JSON.parse(process.argv[2] ?? "");

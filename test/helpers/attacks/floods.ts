@@ -181,7 +181,7 @@ export async function largeBatch({ server, tenant }: Target): Promise<string> {
   return `${head.join("\r\n")}\r\n\r\n${body}`;
 }
 
-/** A request whose answer waits, if nobody reads that of `OPENAPI_REQUEST` before it. */
+/** A request whose answer waits, if no one reads that of `OPENAPI_REQUEST` before it. */
 export const LONG_REQUEST = `GET /livez HTTP/1.1\r\nhost: a\r\nx-long: ${"v".repeat(15_000)}\r\n\r\n`;
 
 /** Requests that need no credential: of a file, of the metrics, and one that is refused for it. */

@@ -10,7 +10,7 @@ import { ApiKey_Role } from "../../../clients/typescript/src/gen/onceward/v1/ten
 import type { UnaryMethods } from "../../../server/src/core/calls/call.ts";
 import { FORGET, RELEASE } from "../calls/resolutions.ts";
 import { bytes, success } from "../calls/verbs.ts";
-import type { Names } from "./affairs.ts";
+import type { Names } from "./tenant-fixture.ts";
 
 /** For every unary RPC of a service, requests that name things. A request without a name shows that none can be given. */
 type Requests<Service extends DescService> = {

@@ -20,7 +20,7 @@ export function showing(plants: readonly Plant[], text: string): readonly Plant[
   });
 }
 
-/** Returns three strings: base64 of a text behind any number of bytes contains one of them. */
+/** Returns three strings: base64 of a text after any number of bytes contains one of them. */
 function base64Forms(text: string): readonly string[] {
   return [0, 1, 2].flatMap((before) => {
     const bytes = Buffer.concat([Buffer.alloc(before), Buffer.from(text)]);

@@ -17,7 +17,7 @@ const CALLERS = 8;
 /** Enough on a machine whose cores are each shared by many busy processes. */
 const MORE_TIMEOUT_MS = 90_000;
 
-/** Starts runs with a new key each. A run that fails fails the load: the client is to retry by itself. */
+/** Starts runs with a new key each. A run that fails fails the load: the client is to retry automatically. */
 export function startRuns(onceward: Onceward): Runs {
   const effects = new Map<string, number>();
   let stopping = false;

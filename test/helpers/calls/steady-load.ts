@@ -38,7 +38,7 @@ export function startLoad(clients: readonly IdempotencyClient[], namespace: stri
   const acknowledged = new Map<string, string>();
   let stopping = false;
   let isAbandoned = false;
-  // Stops callers that would retry for ever after a test that failed before `stop`.
+  // Stops callers that would not stop retrying after a test that failed before `stop`.
   onTestFinished(() => {
     isAbandoned = true;
   });

@@ -7,7 +7,7 @@ import { type Allowed, collectProblems } from "./problems.ts";
 
 /** How a page of the console is opened. */
 export interface ConsoleOptions {
-  /** The API key to sign in with; undefined: nobody is signed in. */
+  /** The API key to sign in with; undefined: no one is signed in. */
   readonly key?: string;
   /** The first page, below `/console`. */
   readonly path?: string;

@@ -65,7 +65,7 @@ const BACKGROUND = new Set([
   "remove_tenant_console_sessions",
   "remove_tenant_api_keys",
   "raise_cache_generation",
-  "look_at_installation",
+  "select_installation",
   "raise_token_floor",
   "mark_installation",
   // Where the shards of a Citus are.

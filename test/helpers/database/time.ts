@@ -13,7 +13,7 @@ import { sweepBatch } from "../../../server/src/core/store/records/sweep-records
 import type { TestTenant } from "../servers/tenants.ts";
 import type { TestDatabase } from "./database.ts";
 
-/** Forgets a tenant's records: markers stay, and cached copies of the records are not found any more. */
+/** Forgets a tenant's records: markers stay, and cached copies of the records are no longer found. */
 export async function forgetRecords(database: TestDatabase, { id }: TestTenant): Promise<void> {
   await database.query(
     `with forgotten as (update records set state = 0 where tenant_id = $1)

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { parse } from "yaml";
 
-/** A PromQL expression of `deploy/`, and where it stands. */
+/** A PromQL expression of `deploy/`, and its place. */
 export interface Expression {
   readonly where: string;
   readonly expr: string;

@@ -52,7 +52,7 @@ export async function startRehearsal(speed: number, probe?: Probe): Promise<Rehe
   };
 }
 
-/** Claims one key after the other, as four callers, whatever the answers are. Returns the function that stops it. */
+/** Claims one key after the other, as four callers, regardless of the answers. Returns the function that stops it. */
 export function startClaims(client: IdempotencyClient): () => Promise<void> {
   let keys = 0;
   return repeatCalls(4, () =>

@@ -11,7 +11,7 @@ const LARGE_TABLES = [
 
 const LARGE = new RegExp(`\\b(${LARGE_TABLES.join("|")})\\b`);
 
-/** A body in quotes does nothing by itself, unless a `do` runs it. */
+/** A body in quotes does nothing on its own, unless a `do` runs it. */
 const CREATES_FUNCTION = /^create (or replace )?function /;
 
 /** A clause of `alter table` that changes the catalog alone, and so takes its lock for an instant. */
@@ -46,7 +46,7 @@ const INSTANT_STATEMENTS: readonly RegExp[] = [
  * large table while it holds a lock that callers wait for, or that cannot be repeated where it may have to
  * be. What is not known to be harmless counts.
  */
-export function objectionsToMigration(sql: string): readonly string[] {
+export function lintMigration(sql: string): readonly string[] {
   const byStatement = sql.startsWith("-- Statement by statement");
   const statements = splitStatements(sql).map(withoutComments);
   const created = new Set(
@@ -54,7 +54,7 @@ export function objectionsToMigration(sql: string): readonly string[] {
   );
   return statements.flatMap((statement, i) => {
     const before = statements[i - 1];
-    if (byStatement) return objectToRepetition(statement, before);
+    if (byStatement) return lintRepetition(statement, before);
     if (/\bconcurrently\b/.test(statement)) return [`begin with "-- Statement by statement": ${statement}`];
     return isInstant(statement, created) ? [] : [`it reads or rewrites a large table: ${statement}`];
   });
@@ -81,10 +81,10 @@ function splitClauses(clauses: string): readonly string[] {
  * A migration of single statements begins again after a failure, and a failed build leaves an invalid index
  * behind.
  */
-function objectToRepetition(statement: string, before: string | undefined): readonly string[] {
+function lintRepetition(statement: string, before: string | undefined): readonly string[] {
   const index = /^create (?:unique )?index concurrently (\w+)/.exec(statement)?.[1];
   if (index !== undefined && before !== `drop index concurrently if exists ${index}`)
-    return [`"drop index concurrently if exists ${index}" has to stand in front of: ${statement}`];
+    return [`"drop index concurrently if exists ${index}" has to precede:  ${statement}`];
   const fillsInBatches =
     /^do /.test(statement) && /\blimit \d/.test(statement) && /\bcommit;/.test(statement);
   if (fillsInBatches || BESIDE_CALLERS.some((known) => known.test(statement))) return [];

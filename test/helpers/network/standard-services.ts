@@ -7,7 +7,7 @@ import {
   FieldDescriptorProto_Type as Type,
 } from "@bufbuild/protobuf/wkt";
 
-/** A field of a message, by number: its name, and its type, `[]` behind it if it is repeated. */
+/** A field of a message, by number: its name, and its type, `[]` after it if it is repeated. */
 type Fields = Readonly<Record<number, readonly [name: string, type: string]>>;
 
 /** The parts of grpc/health/v1/health.proto that tests use. */

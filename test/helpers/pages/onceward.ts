@@ -5,7 +5,7 @@ import type { Words } from "./shell.ts";
 
 const quiet = () => {};
 const HOST = { args: [], env: {}, homeDir: "/nowhere", write: quiet, warn: quiet } as unknown as Host;
-/** What may stand where a page has a word for any number, job, address or command. */
+/** What may replace a word for any number, job, address or command. */
 const PLACEHOLDERS: Readonly<Record<string, string>> = {
   N: "1",
   JOB: "1",

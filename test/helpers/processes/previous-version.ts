@@ -16,32 +16,33 @@ export interface PreviousVersion {
 }
 
 /**
- * Finds the last commit before a migration was added, by default the newest one: a server of that version runs on a newer
- * schema. Undefined if git does not have it, as in a shallow clone.
+ * Finds the last commit before the newest migration was added: a server of that version runs on a newer schema. Undefined
+ * if git does not have it, as in a shallow clone.
  *
  * A later change of a migration's comments does not count.
- *
- * @param migration the name of a migration.
  */
-export async function findPreviousVersion(migration?: string): Promise<string | undefined> {
-  const added = migration === undefined ? "server/migrations" : `server/migrations/${migration}.sql`;
+export async function findPreviousVersion(): Promise<string | undefined> {
   const git = async (...args: string[]) => (await run("git", ["-C", ROOT, ...args])).stdout.trim();
   try {
     await access(join(ROOT, ".git"));
-    const newest = await git("log", "-1", "--diff-filter=A", "--format=%H", "--", added);
+    const newest = await git("log", "-1", "--diff-filter=A", "--format=%H", "--", "server/migrations");
     return await git("rev-parse", "--verify", "--quiet", `${newest}^`);
   } catch {
     return undefined;
   }
 }
 
-/**
- * Lays out the server of a commit in a directory of its own. `package.json` also lists what only older servers import:
- * `@grpc/reflection` and `grpc-health-check`.
- */
+/** Lays out the server of a commit in a directory of its own. */
 export async function layOutVersion(commit: string): Promise<PreviousVersion> {
   const dir = await mkdtemp(join(tmpdir(), "ow-old-version-"));
-  await run("sh", ["-c", 'git -C "$1" archive "$2" server clients/typescript | tar -x -C "$3"', "sh", ROOT, commit, dir]);
+  await run("sh", [
+    "-c",
+    'git -C "$1" archive "$2" server clients/typescript | tar -x -C "$3"',
+    "sh",
+    ROOT,
+    commit,
+    dir,
+  ]);
   await symlink(join(ROOT, "node_modules"), join(dir, "node_modules"));
   return {
     main: join(dir, "server/src/main.ts"),

@@ -44,7 +44,7 @@ export const INSTALLATION_WORK: ExplainedWork = {
     "read_database_size",
     "remove_replica",
     "read_server_facts",
-    "look_at_installation",
+    "select_installation",
     "mark_installation",
     "raise_tenant_ids",
     "renew_installation",

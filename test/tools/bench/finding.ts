@@ -17,7 +17,6 @@ export const FIGURES = [
   "P17",
   "P18",
   "P19",
-  "P22",
 ] as const;
 export type FigureId = (typeof FIGURES)[number];
 

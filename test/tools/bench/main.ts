@@ -4,7 +4,6 @@ import { type Bench, FULL_PACE, QUICK_PACE } from "./figure.ts";
 import { measureAdministration } from "./figures/administration.ts";
 import { measureCitus } from "./figures/citus.ts";
 import { measureClaims } from "./figures/claims.ts";
-import { measureClients } from "./figures/clients.ts";
 import { measureFairness } from "./figures/fairness.ts";
 import { measureFullTable } from "./figures/full-table.ts";
 import { measureHostility } from "./figures/hostility.ts";
@@ -19,7 +18,6 @@ import { measureSweeping } from "./figures/sweeping.ts";
 import { measureUnary } from "./figures/unary.ts";
 import { measureWaiting } from "./figures/waiting.ts";
 import { meetsBar } from "./finding.ts";
-import { measureGrowth } from "./growth.ts";
 import { measureCommitMs } from "./limit.ts";
 import { type Measured, type Measurement, measureAll } from "./measure-all.ts";
 import { type BenchOptions, HELP, readOptions } from "./options.ts";
@@ -49,7 +47,6 @@ const MEASUREMENTS: readonly Measurement[] = [
   { of: ["P17"], figure: measureCitus },
   { of: ["P18"], figure: measureProcessorTime },
   { of: ["P19"], figure: measureHttpProxy },
-  { of: ["P22"], figure: measureClients },
 ];
 
 // A second Ctrl-C is ignored: it would leave a PostgreSQL running.
@@ -90,8 +87,7 @@ async function run(options: BenchOptions): Promise<void> {
   const pace = options.quick ? QUICK_PACE : FULL_PACE;
   const bench: Bench = { rig, main, options, violations, signal, pace, progress };
 
-  if (options.growth) await measureGrowth(bench);
-  else if (options.sizing) await measureSizing(bench);
+  if (options.sizing) await measureSizing(bench);
   else await report(await measureAll(MEASUREMENTS, bench), bench);
   for (const example of violations.examples) console.error(`WRONG: ${example}`);
   if (violations.count > 0) process.exitCode = 1;
@@ -118,8 +114,8 @@ function machine(postgresVersion: string, redisProgram: string | undefined, comm
 }
 
 /** Returns after how long a run must have hung, in milliseconds. */
-function longestMs({ quick, rows, growth }: BenchOptions): number {
+function longestMs({ quick, rows }: BenchOptions): number {
   if (quick) return 4 * 60_000;
   // Ten million rows are filled in about ten minutes.
-  return (25 + (growth ? 15 : 0) + (rows / 1e6) * 3) * 60_000;
+  return (25 + (rows / 1e6) * 3) * 60_000;
 }

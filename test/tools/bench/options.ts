@@ -6,13 +6,12 @@ export const HELP = `npm run bench -- [OPTIONS]
 
   --quick                  every figure in a minute; too short to judge by
   --only P1,P3             some of the figures: ${FIGURES.join(" ")}
-  --rows 10M               rows in the table of P7, and the most of --growth (1M)
+  --rows 10M               rows in the table of P7 (1M)
   --out FILE               the file for the results, as JSON (bench.json)
   --markdown               prints the table as Markdown
   --server-env NAME=value  a configuration variable of every server; may be repeated
 
 Instead of the figures:
-  --growth                 rates by rows, tenants, namespaces, payload and replicas
   --sizing                 processor time and log of an operation, and the space of a record
 
 test/tools/bench/README.md describes each figure and its bar.`;
@@ -24,13 +23,12 @@ export interface BenchOptions {
   readonly quick: boolean;
   /** The figures to measure; all unless `--only` names some. */
   readonly only: ReadonlySet<FigureId>;
-  /** Rows in P7's full table, and the most that `--growth` grows to. */
+  /** Rows in P7's full table. */
   readonly rows: number;
   /** The file for the results, as JSON. */
   readonly out: string;
   /** Print the table as Markdown, for README.md. */
   readonly markdown: boolean;
-  readonly growth: boolean;
   readonly sizing: boolean;
   /** Configuration variables of every server that is measured. */
   readonly serverEnv: Readonly<Record<string, string>>;
@@ -51,18 +49,16 @@ export function readOptions(args: readonly string[]): BenchOptions {
       rows: { type: "string" },
       out: { type: "string", default: "bench.json" },
       markdown: { type: "boolean", default: false },
-      growth: { type: "boolean", default: false },
       sizing: { type: "boolean", default: false },
       "server-env": { type: "string", multiple: true, default: [] },
     },
   });
-  const { help, quick, out, markdown, growth, sizing } = values;
+  const { help, quick, out, markdown, sizing } = values;
   return {
     help,
     quick,
     out,
     markdown,
-    growth,
     sizing,
     only: values.only === undefined ? new Set(FIGURES) : figures(values.only),
     rows: values.rows === undefined ? (quick ? QUICK_ROWS : DEFAULT_ROWS) : count(values.rows),

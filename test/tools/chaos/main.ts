@@ -70,7 +70,7 @@ async function choose({ faults, citus }: ChaosOptions, rig: Rig): Promise<readon
 
 /** Prints failures and keeps them in `chaos-failures/`. */
 async function tell({ evidence, judgement, recoveries, accidents }: Round, seed: number): Promise<void> {
-  for (const accident of accidents) console.error(`\nBY ITSELF: ${accident}`);
+  for (const accident of accidents) console.error(`\nACCIDENT: ${accident}`);
   for (const late of recoveries.filter(isLate)) console.error(`\nTOO LATE: ${describeRecovery(late)}`);
   await mkdir(FAILURES_DIR, { recursive: true });
   for (const [index, key] of judgement.timeouts.slice(0, SHOWN_FAILURES).entries()) {

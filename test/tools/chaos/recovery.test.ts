@@ -32,7 +32,7 @@ test("a recovery is the first grant after a fault's end, for each client and rep
   ]);
 });
 
-test("a grant during the fault is no recovery", () => {
+test("a grant during the fault is not a recovery", () => {
   const looks = [look("replica-1", 1500, 1990), look("replica-1", 3000, 4100)];
   const [late] = recoveriesOf(looks, [kill], LATER_MS, IDLE);
   expect(late && isLate(late)).toBe(true);
@@ -80,7 +80,7 @@ test("if another fault breaks the same in between, its end counts", () => {
   expect(found(looks, [kill, later])).toContainEqual(["postgres-kill", "replica-1", 2200]);
 });
 
-test("a fault of Redis is no excuse", () => {
+test("a fault of Redis is not an excuse", () => {
   const freeze: Injection = {
     ...kill,
     fault: "redis-freeze",
@@ -100,7 +100,7 @@ test("a fault that healed less than two seconds before the watch ended is not ju
   expect(found([look("replica-1", 2100, 2200)], [kill], 4000)).toEqual([["postgres-kill", "replica-1", 200]]);
 });
 
-test("after a fault of some keys, grants of other keys are no recovery", () => {
+test("after a fault of some keys, grants of other keys are not a recovery", () => {
   const looks = [look("replica-1", 2050, 2100, "elsewhere"), look("replica-1", 2050, 2400, "hit")];
   expect(found(looks, [{ ...kill, keys: (key) => key === "hit" }])).toEqual([
     ["postgres-kill", "replica-1", 400],

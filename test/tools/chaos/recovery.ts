@@ -15,7 +15,7 @@ export interface Recovery {
 
 /**
  * Every replica must serve every client again this long after a fault's end. Only the time counts in which a processor was
- * idle: on a busy machine nobody can tell a slow service from one that waits for a processor.
+ * idle: on a busy machine no one can tell a slow service from one that waits for a processor.
  */
 export const LATEST_MS = 2000;
 

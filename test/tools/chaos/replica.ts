@@ -41,7 +41,7 @@ export interface ReplicaOptions extends ReplicaStart {
   readonly redisSocket: string | undefined;
   /** Variables besides the usual ones. */
   readonly env?: Readonly<Record<string, string>>;
-  /** Called when it ends by itself. */
+  /** Called when it ends unexpectedly. */
   readonly onAccident: (what: string) => void;
 }
 
@@ -96,7 +96,7 @@ export async function startReplica(options: ReplicaOptions): Promise<Replica> {
   async function watch(started: ServerProcess): Promise<void> {
     const how = await started.exited;
     if (isEndExpected) return;
-    onAccident(`${name} ended by itself: ${how}\n${started.output.slice(-10).join("\n")}`);
+    onAccident(`${name} ended unexpectedly: ${how}\n${started.output.slice(-10).join("\n")}`);
   }
 
   async function kill(): Promise<void> {

@@ -24,7 +24,7 @@ const round: Round = {
     { fault: "redis-kill", refused: 0, granted: 1, grantedOthers: 0 },
   ],
   loadEndedAtMs: 60,
-  accidents: ["replica-1 ended by itself"],
+  accidents: ["replica-1 ended unexpectedly"],
 };
 
 test("a report counts answers and faults, and counts accidents and late recoveries as violations", () => {

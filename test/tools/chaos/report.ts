@@ -50,7 +50,7 @@ export function reportOf(
     faults,
     histories: judgement.histories,
     timeouts: judgement.timeouts.length,
-    // A process that ends by itself, a drain that fails and a late recovery break promises too.
+    // A process that ends unexpectedly, a drain that fails and a late recovery break promises too.
     violations: judgement.violations.length + accidents.length + recoveries.filter(isLate).length,
     longest_unavailable_ms: longestUnavailableMs(operations, injections, loadEndedAtMs),
     longest_recovery_ms: longestRecoveryMs(recoveries),

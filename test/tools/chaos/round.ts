@@ -24,7 +24,7 @@ export interface Round {
   readonly recoveries: readonly Recovery[];
   /** What clients noticed of faults while they lasted. */
   readonly effects: readonly FaultEffect[];
-  /** Faults that failed, and processes that ended by themselves. */
+  /** Faults that failed, and processes that ended unexpectedly. */
   readonly accidents: readonly string[];
 }
 

@@ -21,7 +21,7 @@ test("gaps long after a fault, or after the load, do not count", () => {
   expect(longestUnavailableMs(operations, injections, 600)).toEqual({ "replica-kill": 300 });
 });
 
-test("an unknown outcome is no answer, and of two faults of a kind the longer gap counts", () => {
+test("an unknown outcome is not an answer, and of two faults of a kind the longer gap counts", () => {
   const operations = [...answeredAt(110, 900, 1000, 1100), claim(200, LOST)];
   const injections = [
     { fault: "redis-kill", target: "redis" as const, startedAtMs: 100, healedAtMs: 300 },

@@ -71,7 +71,7 @@ export const http1Mutations: readonly Mutation[] = [
     Array.from({ length: random.below(FLOOD_FRAMES) }, (_, i) => `x-${i}: ${"v".repeat(random.below(100))}`),
   ),
   withLines("headers of any bytes", (random) => [anyBytes(random, random.below(100))]),
-  withLines("a body in chunks that are none", (random) => [
+  withLines("a body in invalid chunks", (random) => [
     "transfer-encoding: chunked",
     "",
     pick(random, ["ffffffffffffffff", "-1", "5", "zz", "0", "1;ext=".padEnd(5000, "x")]),

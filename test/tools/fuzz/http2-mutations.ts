@@ -123,7 +123,7 @@ export const http2Mutations: readonly Mutation[] = [
     }),
     frame(FRAME.data, END_STREAM, newStream(0), frameOf(new Uint8Array())),
   ]),
-  injected("headers that are no HPACK", (random) => [
+  injected("headers that are not HPACK", (random) => [
     frame(FRAME.headers, END_HEADERS, newStream(0), anyBytes(random, 1 + random.below(200))),
   ]),
   injected("dynamic table resized without end", (random) => [

@@ -4,7 +4,7 @@ import type { Operation } from "./operation.ts";
 /** A waiting call that is answered IN_PROGRESS earlier than this before its wait ends woke without reason. */
 const WAIT_TOLERANCE_MS = 20;
 
-/** Returns the violations that single operations of a key show by themselves. */
+/** Returns the violations that a single operation of a key shows without the others. */
 export function checkAlone(operations: readonly Operation[]): Violation[] {
   return operations.flatMap((operation) => {
     const problems = [...foreignMarks(operation), ...wokenEarly(operation)];

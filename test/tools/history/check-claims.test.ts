@@ -39,7 +39,7 @@ describe("1: one live token per key", () => {
     expect(violated(first, claim(1100, 1150, IN_PROGRESS))).toEqual([]);
   });
 
-  test("a lease that was seen expired does not run again by itself", () => {
+  test("a lease that was seen expired does not run again automatically", () => {
     const first = claim(0, 300, granted(1));
     const ambiguous = claim(1100, 1150, AMBIGUOUS);
     expect(violatedUnderHold(first, ambiguous, claim(1160, 1170, IN_PROGRESS))).toEqual([]);
@@ -58,7 +58,7 @@ describe("1: one live token per key", () => {
     expect(violated(first, claim(50, 60, granted(2)), release(100, LOST, 1))).toEqual([1]);
   });
 
-  test("a grant that outlives its own lease is no obstacle to the next", () => {
+  test("a grant that outlives its own lease is not an obstacle to the next", () => {
     expect(violated(claim(0, 5000, granted(1)), claim(4000, 4500, granted(2)))).toEqual([]);
   });
 

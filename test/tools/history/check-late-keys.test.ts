@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { KEPT_LONGER_MS } from "./late-keys.ts";
+import { LATE_KEY_GRACE_MS } from "./late-keys.ts";
 import type { Answer, Operation, Restore } from "./operation.ts";
 import {
   claim,
@@ -16,7 +16,7 @@ const TOO_OLD = refused("KEY_TOO_OLD");
 const GONE: Answer = { kind: "completed" };
 /** The retention of the scenario's policy. */
 const RETENTION_MS = 60_000;
-const RECORD_ENDED_MS = RETENTION_MS + KEPT_LONGER_MS + 5000;
+const RECORD_ENDED_MS = RETENTION_MS + LATE_KEY_GRACE_MS + 5000;
 /** A key that was created when the history begins. */
 const NEW = { keyCreatedAtMs: 0 };
 
@@ -71,7 +71,7 @@ describe("a restore", () => {
     expect(restored([...PAID, claim(7000, 7010, TOO_OLD, NEW)])).toEqual([3]);
   });
 
-  test("takes back a completion, after which the same life goes on", () => {
+  test("takes back a completion, after which the same life continues", () => {
     const held = claim(0, 10, granted(1), NEW);
     const completed = complete(200, 210, 1, "paid");
     expect(restored([held, completed, claim(7000, 7010, granted(2, 2), NEW)])).toEqual([]);

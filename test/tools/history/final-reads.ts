@@ -10,7 +10,7 @@ export interface FinalRead extends RecordName {
 /**
  * The second oracle. Adds reads at the end as lookups after which nothing follows: a legal order exists
  * exactly if the record read is a state in which the operations may have left the key. A record of a key that
- * no operation names is no such state.
+ * no operation names does not count.
  *
  * @throws Error if a key of the history was not read.
  */

@@ -1,7 +1,7 @@
 import type { Moment } from "./moment.ts";
 
 /** How much longer than their retention records are kept where late keys are refused: the key may be young until then. */
-export const KEPT_LONGER_MS = 600_000;
+export const LATE_KEY_GRACE_MS = 600_000;
 /** Keys carry the wall clock, and histories the monotonic one, which drift apart while the first is adjusted. */
 const WALL_CLOCK_TOLERANCE_MS = 1000;
 

@@ -1,4 +1,4 @@
-import { KEPT_LONGER_MS } from "./late-keys.ts";
+import { LATE_KEY_GRACE_MS } from "./late-keys.ts";
 import type {
   History,
   NamespacePolicy,
@@ -39,7 +39,7 @@ export function policyBook(history: History, tenant: string, namespace: string):
   const policy = history.policies.find(here);
   if (policy === undefined) throw new Error(`the history has no policy for ${tenant}/${namespace}`);
   const changes = (history.retentionChanges ?? []).filter(here).sort((a, b) => a.invokedAtMs - b.invokedAtMs);
-  const keptLongerMs = policy.refusesLateKeys ? KEPT_LONGER_MS : 0;
+  const keptLongerMs = policy.refusesLateKeys ? LATE_KEY_GRACE_MS : 0;
   return {
     policy,
     changes,

@@ -138,7 +138,7 @@ test.each<[string, () => Record<string, unknown>]>([
   ["whose authorized party is another client", () => ({ onceward_tenant: tenant.name, azp: "another" })],
   ["of another issuer", () => ({ onceward_tenant: tenant.name, iss: "https://another.example" })],
   ["that has expired", () => ({ onceward_tenant: tenant.name, exp: Math.floor(Date.now() / 1000) - 60 })],
-])("an ID token %s signs nobody in", async (_, claims) => {
+])("an ID token %s signs no one in", async (_, claims) => {
   issuer.person = claims();
   const answer = await signInAtIssuer(server);
   expect([failureOf(answer), sessionCookie(answer)]).toEqual(["CREDENTIAL_INVALID", undefined]);

@@ -59,7 +59,7 @@ test.each([
   ["its tenant is suspended", "update tenants set suspended_at = now() where id = $1"],
   ["its tenant is deleted", "update tenants set deleted_at = now() where id = $1"],
   [
-    "nobody has used it for half an hour",
+    "no one has used it for half an hour",
     "update console_sessions set last_used_at = now() - interval '30 minutes' where actor = $2",
   ],
   ["twelve hours have passed", "update console_sessions set ends_at = now() where actor = $2"],

@@ -234,7 +234,7 @@ test("a sign-in that fails says only why its form is wrong; after too many, thos
   expect(await who(own, { authorization: `Bearer ${adminKey}` })).toBe(idOf(adminKey));
 });
 
-test("bodies that never arrive keep nobody from signing in", async () => {
+test("bodies that never arrive keep no one from signing in", async () => {
   const head = "POST /console/api/session HTTP/1.1\r\nhost: a\r\nsec-fetch-site: same-origin\r\n";
   const begun = `${head}content-type: application/json\r\ncontent-length: 100\r\n\r\n{`;
   const sockets = await Promise.all(Array.from({ length: 40 }, () => openSocket(server.httpPort)));
@@ -243,7 +243,7 @@ test("bodies that never arrive keep nobody from signing in", async () => {
   expect(await whoIs(server, await signIn(server, adminKey))).toBe(idOf(adminKey));
 });
 
-test("a sign-in whose body is no small JSON object with a key alone is refused, and told the field", async () => {
+test("a sign-in whose body is not a small JSON object with a key alone is refused, and told the field", async () => {
   for (const [field, body] of [
     ...["", "{", "[]", "null", "{}", '{"apiKey":1}'].map((wrong) => ["apiKey", wrong] as const),
     ["apikey", '{"apikey":"ow_"}'],

@@ -38,7 +38,7 @@ const SHORTEST_PAUSE_MS = 10;
  * Lets callers repeat a phase's operation, each as soon as its last one is answered, for a time.
  *
  * @param signal ends the phase; operations in flight are awaited.
- * @throws any error of an operation that is no OncewardError; no further operation begins.
+ * @throws any error of an operation that is not an OncewardError; no further operation begins.
  */
 export async function measure(
   phase: Phase,

@@ -8,7 +8,7 @@ import type { Session } from "../session.ts";
 /** How the names of namespaces of benches begin. */
 export const BENCH_PREFIX = "onceward-bench-";
 
-/** Records of a bench that was killed end by themselves after this time. */
+/** Records of a bench that was killed end automatically after this time. */
 const RETENTION_MS = 60 * 60_000;
 /** The API key outlasts the bench by this, for a service whose clock is ahead. */
 const KEY_MARGIN_MS = 10 * 60_000;

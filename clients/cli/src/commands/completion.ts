@@ -37,7 +37,7 @@ export function completionWordsCommand(host: Host, program: () => Command): Comm
     `${WORDS_COMMAND} -- records list --sta`,
   ).action(async (typed: readonly string[]) => {
     const found = await completions(program(), typed, sourcesOf(host));
-    // Each word is a line, and a name with a control character can be typed by nobody.
+    // Each word is a line, and a name with a control character can't be typed.
     const words = found.filter((word) => !hasControls(word));
     host.write(words.map((word) => `${word}\n`).join(""));
   });

@@ -39,12 +39,7 @@ export function jobCommands(host: Host): Command {
         "jobs list --json",
       ),
     ).action(asAdmin((session, { limit }: LimitOption) => listJobs(session, limit))),
-    command(
-      "show",
-      "Shows how far a background change of records is.",
-      "jobs show 12",
-      "jobs show 12 --watch",
-    )
+    command("show", "Shows the progress of a background job.", "jobs show 12", "jobs show 12 --watch")
       .addArgument(jobArgument("<job>"))
       .option("--watch", "show the job's progress until it is done or cancelled")
       .action(asAdmin((session, id: bigint, { watch }: WatchOption) => showJob(session, id, watch === true))),

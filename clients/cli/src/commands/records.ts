@@ -150,7 +150,7 @@ function resolveCommand(host: Host): Command {
       )
       .option(
         "--answers <file>",
-        'the ambiguous records of a CSV file with the columns key, "happened?" (yes or no) and, if it has one, namespace, as records list --csv writes it; - is standard input. Yes completes with --complete or --failure, no releases, or with --forget forgets, an empty answer skips; at most 10,000 keys',
+        'the ambiguous records of a CSV file with the columns key, "happened?" (yes or no) and, if it has one, namespace, as records list --csv writes it; - is standard input. yes: complete; no: release (with --forget: forget); empty: skip. At most 10,000 keys',
       )
       .option("--owner <name>", "with --all-matching: only records whose newest claim named this owner")
       .option(

@@ -46,7 +46,7 @@ export function watchCommand(host: Host): Command {
     );
 }
 
-/** Prints a snapshot. An unreachable service ends the command only if this is the one look. */
+/** Prints a snapshot. An unreachable service ends the command only if this is the only snapshot. */
 async function look(session: Session<TenantAdmin>, namespace: string, isOnly: boolean): Promise<void> {
   const { host, output, requestId } = session;
   try {

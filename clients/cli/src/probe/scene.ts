@@ -10,7 +10,7 @@ const MAX_RETRIES = 100;
 const DEFAULT_PAUSE_MS = 50;
 const MAX_PAUSE_MS = 2000;
 
-/** How requests are sent. A dry run answers by itself. */
+/** How requests are sent. A dry run answers without a server. */
 export interface Sender {
   send(request: ProbeRequest): Promise<Answer>;
   cut(request: ProbeRequest, cut: Cut): Promise<void>;

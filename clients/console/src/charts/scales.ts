@@ -83,7 +83,7 @@ export function durationTicks([from, to]: Range, scale: Scale, apart: number): r
   return kept.sort((a, b) => a - b);
 }
 
-/** Values that a line can stand at, the smallest first; above 0. */
+/** The possible values of a line, the smallest first; above 0. */
 export type Stops = readonly number[];
 
 /** How many stops Page Up and Page Down move a line. */
@@ -96,7 +96,7 @@ export function nearestStop(stops: Stops, value: number): number {
 }
 
 /**
- * Returns where a key moves a line that stands at `value`, which need not be a stop; undefined: the key does not move it. The
+ * Returns where a key moves a line from `value`, which need not be a stop; undefined: the key does not move it. The
  * keys are those of ARIA's slider pattern.
  */
 export function stopAfterKey(stops: Stops, value: number, key: string): number | undefined {

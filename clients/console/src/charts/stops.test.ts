@@ -3,7 +3,7 @@ import { nearestStop, stopAfterKey } from "./scales.ts";
 
 const STOPS = [1, 10, 100, 1_000, 10_000];
 
-describe("a line that stands at stops", () => {
+describe("a line at stops", () => {
   it("goes to the nearest one by ratio", () => {
     expect(nearestStop(STOPS, 30)).toBe(10);
     expect(nearestStop(STOPS, 40)).toBe(100);

@@ -5,7 +5,7 @@ import { type Frame, nearestStop, type Scale, type Stops, stopAfterKey } from ".
 interface ThresholdLineProps {
   readonly frame: Frame;
   readonly scale: Scale;
-  /** Where the line can stand. */
+  /** The possible values of the line. */
   readonly stops: Stops;
   readonly value: number;
   /** What the line is, such as "Proposed key retention". */

@@ -10,7 +10,7 @@ export interface TextPart {
   readonly isInvisible: boolean;
 }
 
-/** Returns a text in parts: characters that nobody sees, or that reorder others, apart. */
+/** Returns a text in parts: invisible characters, and those that reorder others, apart. */
 export function partsOf(text: string): readonly TextPart[] {
   const parts: TextPart[] = [];
   let from = 0;

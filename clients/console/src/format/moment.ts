@@ -5,7 +5,7 @@ const RFC_3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d
 
 /**
  * Returns the time that a person typed: a duration before `now` ("24h", "3 d"), a date or a time of the browser's zone
- * ("2026-11-23", "2026-11-23 18:06"), or RFC 3339. Undefined if it is none.
+ * ("2026-11-23", "2026-11-23 18:06"), or RFC 3339. Undefined for any other text.
  */
 export function parseMoment(text: string, now: Date): Date | undefined {
   const trimmed = text.trim();

@@ -3,7 +3,7 @@ import styles from "../styles/parts.module.css";
 
 /**
  * Shows text that callers or administrators chose: keys, owners, reasons, labels. It is never markup; it breaks
- * anywhere, direction marks in it change nothing outside of it, and characters that nobody sees are named.
+ * anywhere, direction marks in it change nothing outside of it, and invisible characters are named.
  */
 export function UserText({ children }: { readonly children: string }) {
   return (

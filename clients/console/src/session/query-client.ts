@@ -6,7 +6,7 @@ const MAX_RETRIES = 2;
 const FRESH_MS = 5_000;
 
 /**
- * Returns the cache of answers. Only reads are repeated, and only after errors that can pass by themselves; a
+ * Returns the cache of answers. Only reads are repeated, and only after errors that can pass; a
  * change is sent once, because a person decides whether to repeat it.
  */
 export function createQueryClient(): QueryClient {

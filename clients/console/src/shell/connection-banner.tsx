@@ -26,7 +26,7 @@ export function ConnectionBanner() {
       {connection !== "answering" && (
         <p className={styles.banner}>
           {connection === "unreachable"
-            ? "The server does not answer. The page tries again by itself. What it shows is from before "
+            ? "The server does not answer. The page tries again automatically. What it shows is from before "
             : "The tenant is suspended: its calls are refused until an operator resumes it. What the page shows is from before "}
           <TimeText at={since} form="absolute" />.
         </p>

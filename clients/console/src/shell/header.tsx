@@ -61,7 +61,7 @@ function LiveButton() {
     <button
       type="button"
       aria-pressed={isLive}
-      title={isLive ? "Pause" : "Refresh by itself"}
+      title={isLive ? "Pause" : "Refresh automatically"}
       onClick={toggle}
     >
       <StateMark {...LIVE_STATES[state]} />

@@ -68,7 +68,7 @@ function RoutedScreen({ route }: { readonly route: ScreenRoute }) {
   );
 }
 
-/** The screen of an address that is none. */
+/** The screen of an unknown address. */
 function NotFound() {
   return (
     <Screen title="Not found">

@@ -74,7 +74,7 @@ func start(t *testing.T, charge charge, protocol []connect.ClientOption) *shop {
 	server.EnableHTTP2 = true
 	server.StartTLS()
 	t.Cleanup(server.Close)
-	// The guard is no burden for a client that has it, too.
+	// The guard works for a client that has it, too.
 	protocol = append([]connect.ClientOption{connect.WithInterceptors(guard)}, protocol...)
 	made.client = connect.NewClient[request, response](server.Client(), server.URL+procedure, protocol...)
 	return made

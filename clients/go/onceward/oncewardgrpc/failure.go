@@ -113,7 +113,7 @@ func isRefusal(failed *status.Status) bool {
 	return false
 }
 
-// storedFailure returns the failure of its stored form; nil if the error is none.
+// storedFailure returns the failure of its stored form; nil if the error has no such form.
 func storedFailure(terminal *onceward.TerminalError) error {
 	text, err := json.Marshal(terminal.Details)
 	if err != nil {

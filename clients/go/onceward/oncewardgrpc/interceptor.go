@@ -230,7 +230,7 @@ func (g *guard) operation(ctx context.Context, request proto.Message, method, se
 func (g *guard) withoutCall(ctx context.Context, result onceward.Result[proto.Message], err error) (any, error) {
 	var terminal *onceward.TerminalError
 	if err == nil || errors.As(err, &terminal) {
-		// Fails only after the header was sent, which nobody has done.
+		// Fails only after the header was sent, which no one has done.
 		_ = grpc.SetHeader(ctx, metadata.Pairs(replayedHeader, "true"))
 	}
 	switch {

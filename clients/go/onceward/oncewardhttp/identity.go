@@ -50,7 +50,7 @@ func contentOf(body []byte, contentType string, readsAsJSON bool) map[string]any
 }
 
 // partsOf returns the hashes of a multipart body's parts (RFC 2046, 5.1.1), each of its headers and content as sent: clients choose the
-// boundary anew for each attempt. False for a body that is not multipart, or breaks off before its last delimiter.
+// new boundary for each attempt. False for a body that is not multipart, or breaks off before its last delimiter.
 func partsOf(body []byte, contentType string) ([]any, bool) {
 	found := multipartBoundary.FindStringSubmatch(contentType)
 	if found == nil {

@@ -50,7 +50,7 @@ type Delivery struct {
 // rows, and a pass that dies leaves nothing to clean up. A completion that is delivered twice counts once at the service.
 // Completions of clients in other languages are delivered, too.
 //
-// The executor is that of a database, as SQL(db) and PGX(pool) are: each statement commits by itself. Fails with the driver's
+// The executor is that of a database, as SQL(db) and PGX(pool) are: each statement commits separately. Fails with the driver's
 // errors; those of the service are in Delivery.
 func DeliverCompletions(ctx context.Context, client *onceward.Client, database Executor) (Delivery, error) {
 	taken, err := takeDue(ctx, database)
@@ -88,7 +88,7 @@ func DeliverCompletions(ctx context.Context, client *onceward.Client, database E
 
 type completion struct {
 	claim onceward.ClaimRef
-	// An onceward.v1.Result. Each is parsed by itself, so that a corrupted row fails alone.
+	// An onceward.v1.Result. Each is parsed separately, so that a corrupted row fails alone.
 	result []byte
 }
 

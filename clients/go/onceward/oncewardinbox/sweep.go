@@ -20,7 +20,7 @@ type Swept struct {
 // age longer than the longest retry or redrive of any queue, and longer than any holder of a claim may stall. Concurrent sweeps
 // share the rows, and never wait for a handler in progress.
 //
-// Each statement commits by itself if the executor is that of a database, as SQL(db) and PGX(pool) are. Fails with
+// Each statement commits separately if the executor is that of a database, as SQL(db) and PGX(pool) are. Fails with
 // onceward.ErrInvalidRequest, and with the driver's errors.
 func Sweep(ctx context.Context, database Executor, olderThan time.Duration, limit int) (Swept, error) {
 	if olderThan <= 0 {

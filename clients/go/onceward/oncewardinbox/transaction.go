@@ -6,7 +6,7 @@ import (
 	"github.com/onceward/onceward/clients/go/onceward"
 )
 
-// Executor runs statements in a transaction, or in a database, where each commits by itself: SQL and PGX return one.
+// Executor runs statements in a transaction, or in a database, where each commits separately: SQL and PGX return one.
 type Executor interface {
 	// Exec runs a statement. Returns how many rows it changed.
 	Exec(ctx context.Context, statement string, args ...any) (int64, error)

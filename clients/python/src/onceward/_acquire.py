@@ -75,7 +75,7 @@ Acquired: TypeAlias = Granted | Done | Unguarded
 
 
 @dataclass
-class _Sent:
+class _PendingClaims:
     """The Claim calls of one run, under one claim id: whether the service may hold a claim for it."""
 
     request: ClaimRequest
@@ -102,12 +102,12 @@ def acquire(operation: Operation, in_background: Callable[[Flow[None]], None]) -
         request = _request_of(operation)
     except OncewardError as error:
         raise about(operation.ref, error) from error
-    sent = _Sent(request)
+    sent = _PendingClaims(request)
     try:
         return (yield from _claim_or_wait(operation, sent))
     except BaseException as error:
         if sent.may_be_held or sent.abandoned:
-            in_background(_release_unbegun(sent, operation.lease_ms or _DEFAULT_LEASE_MS))
+            in_background(_release_unused_claim(sent, operation.lease_ms or _DEFAULT_LEASE_MS))
         if isinstance(error, OncewardError):
             raise about(operation.ref, error) from error
         raise
@@ -137,7 +137,7 @@ def about(claim: ClaimRef, error: OncewardError) -> OncewardError:
     return error
 
 
-def _claim_or_wait(operation: Operation, sent: _Sent) -> Flow[Acquired]:
+def _claim_or_wait(operation: Operation, sent: _PendingClaims) -> Flow[Acquired]:
     wait_until_ms = now_ms() + operation.wait_ms
     try:
         response, sent_at_ms = yield from _claim(operation, sent)
@@ -177,7 +177,7 @@ def _claim_or_wait(operation: Operation, sent: _Sent) -> Flow[Acquired]:
             )
 
 
-def _claim(operation: Operation, sent: _Sent) -> Flow[tuple[ClaimResponse, float]]:
+def _claim(operation: Operation, sent: _PendingClaims) -> Flow[tuple[ClaimResponse, float]]:
     sent_at_ms = 0.0
 
     def make() -> Call:
@@ -189,7 +189,7 @@ def _claim(operation: Operation, sent: _Sent) -> Flow[tuple[ClaimResponse, float
     return response, sent_at_ms
 
 
-def _wait(operation: Operation, sent: _Sent, wait_until_ms: float) -> Flow[ClaimResponse]:
+def _wait(operation: Operation, sent: _PendingClaims, wait_until_ms: float) -> Flow[ClaimResponse]:
     def left_ms() -> float:
         return max(0, min(MAX_WAIT_MS, wait_until_ms - now_ms()))
 
@@ -205,7 +205,7 @@ def _wait(operation: Operation, sent: _Sent, wait_until_ms: float) -> Flow[Claim
     return response
 
 
-def _noting(calls: Flow[Any], sent: _Sent) -> Flow[Any]:
+def _noting(calls: Flow[Any], sent: _PendingClaims) -> Flow[Any]:
     """Passes the calls on, and notes the answer to each."""
     try:
         step = next(calls)
@@ -257,7 +257,7 @@ def _renew_if_late(operation: Operation, claimed: Claimed, sent_at_ms: float) ->
     return Granted(claimed, sent_at_ms, remaining_ms)
 
 
-def _release_unbegun(sent: _Sent, lease_ms: float) -> Flow[None]:
+def _release_unused_claim(sent: _PendingClaims, lease_ms: float) -> Flow[None]:
     """Releases the claim of a run whose function will not begin. Never raises an OncewardError."""
     # Otherwise the last call might be granted after the release.
     for answer in (yield Settle(sent.abandoned)):

@@ -22,7 +22,7 @@ BlockedReason = Literal[
 _TEXTS: dict[BlockedReason, str] = {
     "AMBIGUOUS": (
         "OUTCOME UNKNOWN. The tool {tool} was called for this, and stopped before it reported its outcome. "
-        "Its effect may have happened or not, and it does not run again by itself. Do not call it again "
+        "Its effect may have happened or not, and it does not run again automatically. Do not call it again "
         "for this purpose, and do not say that it succeeded or failed. If another tool can read the "
         "outcome, use that tool. Otherwise tell the user that a person has to check the operation {key}."
     ),

@@ -53,7 +53,7 @@ class Calls:
         self._wakes: set[asyncio.Future[None]] = set()
         self._gatherer = Gatherer()
         self._flushing = False
-        #: An event loop keeps no task alive by itself.
+        #: An event loop does not keep a task alive.
         self._sending: set[asyncio.Future[None]] = set()
 
     @property

@@ -1,4 +1,4 @@
-"""The classes of errors that a caller of ``run`` handles by themselves.
+"""The classes of errors that a caller of ``run`` handles one by one.
 
 Errors of other reasons are plain ``OncewardError``s; errors.proto explains each reason and its metadata.
 """

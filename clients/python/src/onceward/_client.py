@@ -30,7 +30,7 @@ from ._connection import Links, Pem, Tls, Token, closed_error, credential_of, de
 from ._errors import Effect, NoEffectError
 from ._finish import Held, finish
 from ._flow import Flow
-from ._functions import Unbegun, refuse_unbegun, refuse_unbegun_function
+from ._functions import Deferred, refuse_deferred, refuse_deferred_function
 from ._heartbeats import Heartbeats
 from ._lease import Lease
 from ._options import (
@@ -113,7 +113,7 @@ class Once(Protocol):
     """The decorator that ``once`` returns."""
 
     @overload
-    def __call__(self, fn: Callable[P, Unbegun], /) -> None: ...  # type: ignore[overload-overlap]
+    def __call__(self, fn: Callable[P, Deferred], /) -> None: ...  # type: ignore[overload-overlap]
 
     @overload
     def __call__(self, fn: Callable[P, T], /) -> Callable[P, T]: ...
@@ -166,7 +166,7 @@ class Onceward:
     # Type checkers refuse the use of the value of a function that returns None.
     @overload
     def run(
-        self, namespace: str, key: str, fn: Callable[[Claim], Unbegun], **options: Unpack[RunOptions]
+        self, namespace: str, key: str, fn: Callable[[Claim], Deferred], **options: Unpack[RunOptions]
     ) -> None: ...
 
     @overload
@@ -189,7 +189,7 @@ class Onceward:
         self, namespace: str, key: str, fn: Callable[[Claim], T], **options: Unpack[RunOptions]
     ) -> RunResult[T]:
         """Does what ``run`` does, and returns whether the value was replayed, and when the key expires."""
-        refuse_unbegun_function(fn)
+        refuse_deferred_function(fn)
         operation = operation_of(namespace, key, options, self._defaults)
         with self._running():
             acquired = self._acquire(operation)
@@ -215,7 +215,7 @@ class Onceward:
         """
 
         def decorate(fn: Callable[P, T]) -> Callable[P, T]:
-            refuse_unbegun_function(fn)
+            refuse_deferred_function(fn)
             own = options_of_function(fn, options)
 
             @functools.wraps(fn)
@@ -350,7 +350,7 @@ def _effect_of(fn: Callable[[Claim], T], claim: Claim) -> Effect:
     entered = enter_claim(claim)
     try:
         value = fn(claim)
-        refuse_unbegun(value)
+        refuse_deferred(value)
         return Effect(value)
     except BaseException as error:
         return Effect(error=error)

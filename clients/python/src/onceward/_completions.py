@@ -230,7 +230,7 @@ class _Row:
     namespace: str
     key: str
     fencing_token: int
-    #: An onceward.v1.Result. Each is parsed by itself, so that a corrupted row fails alone.
+    #: An onceward.v1.Result. Each is parsed separately, so that a corrupted row fails alone.
     result: bytes
 
 

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from ._errors import NoEffectError, OutcomeUnknownError
 
 #: What a call returns before any of the function's code has run.
-Unbegun: TypeAlias = Coroutine[Any, Any, Any] | Generator[Any, Any, Any] | AsyncGenerator[Any, Any]
+Deferred: TypeAlias = Coroutine[Any, Any, Any] | Generator[Any, Any, Any] | AsyncGenerator[Any, Any]
 
 
 def is_coroutine_function(fn: Callable[..., Any]) -> bool:
@@ -18,7 +18,7 @@ def is_coroutine_function(fn: Callable[..., Any]) -> bool:
     return _is_any(fn, inspect.iscoroutinefunction)
 
 
-def refuse_unbegun_function(fn: Callable[..., Any], *, awaits: bool = False) -> None:
+def refuse_deferred_function(fn: Callable[..., Any], *, awaits: bool = False) -> None:
     """Refuses a function whose call would be stored as done before any of its code has run.
 
     :param awaits: whether the caller awaits coroutines.
@@ -32,7 +32,7 @@ def refuse_unbegun_function(fn: Callable[..., Any], *, awaits: bool = False) -> 
         raise TypeError(f"{_name(fn)} is a generator function: guard a function that returns a value")
 
 
-def refuse_unbegun(value: Any) -> None:
+def refuse_deferred(value: Any) -> None:
     """Refuses a function's value that has yet to run, and closes it.
 
     :raises TypeError: from a NoEffectError, or from an OutcomeUnknownError if something runs elsewhere.

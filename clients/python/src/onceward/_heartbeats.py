@@ -12,7 +12,7 @@ from ._flow import duration_ms
 from ._lease import Lease, lease_now_ms
 from .v1.idempotency_pb2 import ExtendLeaseResponse
 
-#: Timers may stand still while a machine is suspended: a lease that ended meanwhile is noticed within this
+#: Timers may stop while a machine is suspended: a lease that ended meanwhile is noticed within this
 #: time.
 _MAX_LOOK_INTERVAL_MS = 1000
 

@@ -111,7 +111,7 @@ def is_unreachable(error: OncewardError) -> bool:
 
 
 def may_have_happened(error: OncewardError) -> bool:
-    """Returns whether a call that failed so may have had its effect: its answer was lost, or nobody waited
+    """Returns whether a call that failed so may have had its effect: its answer was lost, or no one waited
     for it.
     """
     facts = facts_of(error.reason)

@@ -38,7 +38,7 @@ from ._client import Onceward
 from ._errors import AmbiguousError, CompletionError, OncewardError
 from ._fingerprint import fingerprint_of
 from ._finish import ClaimAbandoned, judge
-from ._functions import is_coroutine_function, refuse_unbegun_function
+from ._functions import is_coroutine_function, refuse_deferred_function
 from ._keytime import key_time
 from ._limits import MAX_KEY_BYTES
 from ._mapping import is_unavailable
@@ -172,7 +172,7 @@ class AgentRun:
         :raises OncewardError: if the program or its credential is wrong.
         :raises TypeError: for a coroutine function with a blocking client, and a generator function.
         """
-        refuse_unbegun_function(fn, awaits=self.is_asyncio)
+        refuse_deferred_function(fn, awaits=self.is_asyncio)
         value: T = self._drive(self._call(call, fn))
         return value
 
@@ -395,7 +395,7 @@ def once_tool(
     :param run: the run of the calls, or a function that returns it for the framework's context.
     :param step: returns the step of a call from the framework's context, such as ``openai_step``. Needed
         unless there is a ``key``.
-    :param context: the parameter by which the framework passes its context, which is no argument of the
+    :param context: the parameter by which the framework passes its context, which is not an argument of the
         model.
     :param key: returns the operation's own key for the arguments, see ``ToolCall.key``.
     :param name: the tool's name. Default: the function's.
@@ -404,7 +404,7 @@ def once_tool(
         raise refused_field("step", "must be set unless there is a key")
 
     def decorate(fn: Callable[P, T]) -> Callable[P, T]:
-        refuse_unbegun_function(fn, awaits=not isinstance(run, AgentRun) or run.is_asyncio)
+        refuse_deferred_function(fn, awaits=not isinstance(run, AgentRun) or run.is_asyncio)
         signature = inspect.signature(fn)
 
         def call_of(args: Any, kwargs: Any) -> tuple[AgentRun, ToolCall]:

@@ -30,7 +30,7 @@ from ._connection import Links, Pem, Tls, Token, closed_error, credential_of, de
 from ._errors import Checkpoint, Effect, NoEffectError, OncewardError
 from ._finish import Held, finish
 from ._flow import Flow, duration_ms
-from ._functions import refuse_unbegun, refuse_unbegun_function
+from ._functions import refuse_deferred, refuse_deferred_function
 from ._lease import Lease, lease_now_ms, now_ms
 from ._options import (
     DEFAULT_TIMEOUT_MS,
@@ -53,7 +53,7 @@ P = ParamSpec("P")
 
 #: How long functions may take to end once ``close`` has told them to.
 _CLOSING_GRACE_S = 1
-#: Timers may stand still while a machine is suspended: a lease that ended meanwhile is noticed within this
+#: Timers may stop while a machine is suspended: a lease that ended meanwhile is noticed within this
 #: time.
 _MAX_LOOK_INTERVAL_MS = 1000
 #: A second heartbeat would have been due.
@@ -169,7 +169,7 @@ class Onceward:
         self, namespace: str, key: str, fn: Callable[[Claim], Awaitable[T] | T], **options: Unpack[RunOptions]
     ) -> RunResult[T]:
         """Does what ``run`` does, and returns whether the value was replayed, and when the key expires."""
-        refuse_unbegun_function(fn, awaits=True)
+        refuse_deferred_function(fn, awaits=True)
         operation = operation_of(namespace, key, options, self._defaults)
         with _Counted(self._work):
             acquired = await self._acquire(operation)
@@ -193,7 +193,7 @@ class Onceward:
         """
 
         def decorate(fn: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
-            refuse_unbegun_function(fn, awaits=True)
+            refuse_deferred_function(fn, awaits=True)
             own = options_of_function(fn, options)
 
             @functools.wraps(fn)
@@ -383,7 +383,7 @@ async def _effect_of(fn: Callable[[Claim], Any], claim: Claim) -> Effect:
         value = fn(claim)
         if inspect.isawaitable(value):
             value = await value
-        refuse_unbegun(value)
+        refuse_deferred(value)
         return Effect(value)
     except BaseException as error:
         claim._held.is_interrupted = _cancellations() > cancellations

@@ -25,7 +25,7 @@ from typing_extensions import Unpack
 from ._client import Claim, Onceward
 from ._errors import InProgressError
 from ._finish import _chain
-from ._functions import refuse_unbegun_function
+from ._functions import refuse_deferred_function
 from ._options import OnceOptions
 from ._per_process import per_process
 
@@ -68,7 +68,7 @@ def guarded_task(
 
         def __init_subclass__(cls, **kwargs: Any) -> None:
             super().__init_subclass__(**kwargs)
-            refuse_unbegun_function(cls.run)
+            refuse_deferred_function(cls.run)
 
         def __call__(self, *args: Any, **kwargs: Any) -> Any:
             # A worker has pushed the task's request already; a second one would hide its id and its retries.

@@ -25,7 +25,7 @@ from ._claims import BaseClaim
 from ._client import Claim, Onceward
 from ._errors import CompletionError, OncewardError, ResultUnavailableError, TerminalError
 from ._finish import _terminal_error_of, judge
-from ._functions import refuse_unbegun_function
+from ._functions import refuse_deferred_function
 from ._keytime import key_time
 from ._mapping import class_of
 from ._options import OnError, RunOptions, RunResult, _whole_number, operation_of
@@ -150,7 +150,7 @@ def message_handler(
     :raises TypeError: for a coroutine function with a blocking client.
     """
     is_asyncio = isinstance(onceward, aio.Onceward)
-    refuse_unbegun_function(fn, awaits=is_asyncio)
+    refuse_deferred_function(fn, awaits=is_asyncio)
     rules = _Rules.of(options)
     of_run: Any = {name: each for name, each in options.items() if name not in _Rules.__annotations__}
     of_run |= {"wait_ms": options.get("wait_ms", 0)}

@@ -25,7 +25,7 @@ from typing_extensions import Unpack
 from . import aio
 from ._client import Onceward
 from ._errors import InProgressError
-from ._functions import is_coroutine_function, refuse_unbegun_function
+from ._functions import is_coroutine_function, refuse_deferred_function
 from ._options import OnceOptions
 from ._per_process import per_process
 
@@ -66,7 +66,7 @@ def once(
 
     def decorate(fn: Callable[P, T]) -> Callable[P, T]:
         awaits = is_coroutine_function(fn)
-        refuse_unbegun_function(fn, awaits=not isinstance(onceward, Onceward))
+        refuse_deferred_function(fn, awaits=not isinstance(onceward, Onceward))
 
         def run(begin: Callable[[Any], Any], args: Any, kwargs: Any) -> Any:
             name = _message_id() if key is None else key(*args, **kwargs)

@@ -41,7 +41,7 @@ function textOf(reason: BlockedReason, tool: string, key: string): string {
     case "AMBIGUOUS":
       return (
         `OUTCOME UNKNOWN. The tool ${tool} was called for this, and stopped before it reported its outcome. Its effect may ` +
-        "have happened or not, and it does not run again by itself. Do not call it again for this purpose, and do not " +
+        "have happened or not, and it does not run again automatically. Do not call it again for this purpose, and do not " +
         "say that it succeeded or failed. If another tool can read the outcome, use that tool. Otherwise tell the user " +
         `that a person has to check the operation ${key}.`
       );
@@ -58,7 +58,7 @@ function textOf(reason: BlockedReason, tool: string, key: string): string {
       );
     case "RESULT_UNAVAILABLE":
       return (
-        `ALREADY DONE. This call of the tool ${tool} was done before, once. Its result is not available any more. Nothing ` +
+        `ALREADY DONE. This call of the tool ${tool} was done before, once. Its result is no longer available. Nothing ` +
         "ran now. Do not call the tool again for this purpose. If you need the result, read it by another tool."
       );
     case "TOO_OLD":

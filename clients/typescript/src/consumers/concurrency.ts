@@ -1,6 +1,6 @@
 import { checkWholeNumber } from "../errors/violations.ts";
 
-/** How many messages a consumer handles at the same time, whatever number the broker delivers. */
+/** How many messages a consumer handles at the same time, regardless of how many the broker delivers. */
 export interface ConcurrencyOptions {
   /** The most messages that are handled at the same time, 1-1,000; the others wait for their turn. Default: 10. */
   readonly concurrency?: number | undefined;

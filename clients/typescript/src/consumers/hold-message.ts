@@ -11,7 +11,7 @@ export const MAX_HOLD_MS = 11 * 3_600_000;
  * any other outcome, and the last one after 11 hours or once the client is closed.
  *
  * @param hide hides the message for that long, from now.
- * @param hiddenMs how long the queue hides the message by itself. It is hidden again after every third: two extensions
+ * @param hiddenMs how long the queue hides the message automatically. It is hidden again after every third: two extensions
  *   may fail before another consumer sees it.
  * @throws the error of `hide` while the service is unreachable: the queue then delivers the message again.
  */

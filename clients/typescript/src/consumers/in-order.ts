@@ -1,6 +1,6 @@
 /**
  * Returns a function that handles messages with the same ordering key one after the other, and others at once. The messages
- * that wait behind one that is returned to the broker are returned, too, without being handled: the broker delivers all of
+ * that wait after one that is returned to the broker are returned, too, without being handled: the broker delivers all of
  * them again, in their order.
  *
  * @param settle handles a message; resolves with whether it was acknowledged, not returned.

@@ -13,7 +13,7 @@ export interface StreamMessage {
   readonly timestamp: bigint;
   /** Keys and values are text, or bytes if the consumer has no deserializers. */
   readonly headers: ReadonlyMap<unknown, unknown>;
-  /** Commits the offset behind the message. */
+  /** Commits the offset after the message. */
   commit(): void | Promise<void>;
 }
 
@@ -21,7 +21,7 @@ export interface StreamMessage {
 export interface StreamConsumer<Message> {
   /** The partitions that the group has assigned to the consumer; null while it has not joined. */
   readonly assignments: readonly { readonly topic: string; readonly partitions: readonly number[] }[] | null;
-  /** Whether the consumer is closed for good. */
+  /** Whether the consumer is closed permanently. */
   readonly closed: boolean;
   consume(options: {
     topics: string[];
@@ -129,7 +129,7 @@ export class StreamReader<Message extends StreamMessage> {
    * Settles a message as long as its partition is the consumer's. Resolves with false if the message has to come again.
    *
    * @param onLost is called if the partition is another consumer's: the message is dropped here. Without a committed offset,
-   *   a stream whose consumer gets the partition back continues behind the dropped messages, so that it has to end.
+   *   a stream whose consumer gets the partition back continues after the dropped messages, so that it has to end.
    */
   async #settleOwned(message: Message, signal: AbortSignal, onLost: () => void): Promise<boolean> {
     while (!signal.aborted) {

@@ -22,7 +22,7 @@ export class Partitions<Message extends PartitionMessage> {
     this.#handle = handle;
   }
 
-  /** Adds a message behind those of its partition. Resolves once there is room for another message. */
+  /** Adds a message after those of its partition. Resolves once there is room for another message. */
   async add(message: Message): Promise<void> {
     const name = `${message.partition}/${message.topic}`;
     const queue = this.#queues.get(name);
@@ -34,7 +34,7 @@ export class Partitions<Message extends PartitionMessage> {
     }
   }
 
-  /** Drops the messages that wait behind others, and resolves once those being handled are handled. */
+  /** Drops the messages that wait after others, and resolves once those being handled are handled. */
   async end(): Promise<void> {
     for (const queue of this.#queues.values()) this.#size -= queue.splice(1).length;
     this.#wakeWaiting();

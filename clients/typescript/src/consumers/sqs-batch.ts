@@ -39,7 +39,7 @@ export interface SqsBatchResponse {
 
 /**
  * How a batch is handled. With `deadLetter: "broker"` a message that no retry can help stays in the queue, and goes to the
- * queue's dead-letter queue after `maxReceiveCount` receives; those behind it in a FIFO group wait until then. The queue's
+ * queue's dead-letter queue after `maxReceiveCount` receives; those after it in a FIFO group wait until then. The queue's
  * visibility timeout decides when a message comes again.
  */
 export interface SqsBatchOptions<Message>
@@ -132,7 +132,7 @@ async function handleUntil(signal: AbortSignal, handle: () => Promise<Delivery>)
   }
 }
 
-/** Returns the messages that are handled one after the other: those of one FIFO group; otherwise each by itself. */
+/** Returns the messages that are handled one after the other: those of one FIFO group; otherwise each separately. */
 function groupsOf<Message extends SqsRecord>(messages: readonly Message[]): readonly (readonly Message[])[] {
   const groups = new Map<string | Message, Message[]>();
   for (const message of messages) {

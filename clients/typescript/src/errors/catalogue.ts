@@ -20,7 +20,7 @@ function errorFor<R extends CatalogueReason>(reason: R): ErrorClass<R> {
   };
 }
 
-// Those that a caller of `run` handles by themselves. Errors of other reasons are plain OncewardErrors; errors.proto explains each.
+// Those that a caller of `run` handles one by one. Errors of other reasons are plain OncewardErrors; errors.proto explains each.
 
 /** A field is malformed or over a limit: see `violations`. Nothing happened. */
 export class InvalidRequestError extends errorFor("INVALID_REQUEST") {}

@@ -56,7 +56,7 @@ test.each([
     { onUnavailable: "run" as never },
     'onUnavailable must be "throw" or "proceed"',
   ],
-  ["a judgement that is none", { classifyError: "terminal" as never }, "classifyError must be a function"],
+  ["an invalid judgement", { classifyError: "terminal" as never }, "classifyError must be a function"],
 ])("%s is refused by field and limit", (_, changed, violation) => {
   expect(violationsOf({ ...good, ...changed })).toEqual([
     typeof violation === "string" ? violation : expect.stringMatching(violation),

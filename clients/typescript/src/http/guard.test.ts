@@ -18,7 +18,7 @@ async function storeForeign(metadata: Readonly<Record<string, string>>) {
   return idempotent(onceward, options, vi.fn());
 }
 
-test("a replay has only allowed headers, whatever the record holds", async () => {
+test("a replay has only allowed headers, regardless of what the record holds", async () => {
   const handle = await storeForeign({
     "http-status": "201",
     "http-header-etag": '"1"',

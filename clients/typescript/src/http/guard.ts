@@ -247,7 +247,7 @@ function outcomeOf<Native>(
   return { status, headers: pickHeaders(headers, replayHeaders), body: hasNoBody ? new Uint8Array() : body };
 }
 
-/** Statuses whose responses have no body, whatever a handler writes (RFC 9110, 15). */
+/** Statuses whose responses have no body, regardless of what a handler writes (RFC 9110, 15). */
 const BODYLESS: ReadonlySet<number> = new Set([204, 205, 304]);
 
 /** Asks `stores`, which runs after the effect. @throws OutcomeUnknownError if it throws. */

@@ -42,7 +42,7 @@ export interface HttpOptions<Native> extends AdapterRunOptions {
   readonly header?: string;
   /**
    * The protocol that clients expect: what a key may be, which status and body each refusal has, what marks a replay, and what
-   * is echoed. Also the default of `methods` and `required`. Whatever the profile, nothing runs twice, no caller gets another's
+   * is echoed. Also the default of `methods` and `required`. With each profile, nothing runs twice, no caller gets another's
    * response, and cookies and hop-by-hop headers are not replayed. A change of the profile begins new keys. The guide "Profiles
    * of HTTP" has the table. Default: `onceward`.
    */

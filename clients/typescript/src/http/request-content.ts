@@ -11,7 +11,7 @@ const MULTIPART_BOUNDARY = /^\s*multipart\/.*;\s*boundary=(?:"([^"]+)"|([^\s;"]+
 
 /**
  * Returns what a body counts as, the same in every language: JSON by its value, a multipart form by its parts without the boundary,
- * which clients choose anew for each attempt, and anything else by its bytes. Nothing counts as the JSON value null.
+ * which clients choose again for each attempt, and anything else by its bytes. Nothing counts as the JSON value null.
  *
  * @param body bytes, or the value of a body parser, which counts as JSON; a text of another type counts by its bytes.
  * @param readsAsJson whether a body of any type is read as JSON if it is JSON.
@@ -27,7 +27,7 @@ export function contentOfBody(body: unknown, contentType: string, readsAsJson: b
   return parts === undefined ? { bytes: digestOf(content) } : { parts };
 }
 
-/** Returns the value of a JSON text in UTF-8; undefined if the bytes are none. */
+/** Returns the value of a JSON text in UTF-8; undefined if the bytes are not JSON. */
 export function jsonIn(bytes: Uint8Array): unknown {
   try {
     return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));

@@ -29,7 +29,7 @@ export interface UndeliverableCompletion extends CompletedClaim {
 export interface DeliverOptions {
   /** The client that sends the completions. */
   readonly onceward: Pick<Onceward, "calls">;
-  /** The database with the completions: a pool, not a transaction, because each statement commits by itself. */
+  /** The database with the completions: a pool, not a transaction, because each statement commits separately. */
   readonly database: Executor;
   /** Called once for each completion that the service will never accept; from then on its row has the reason. Default: none. */
   readonly onUndeliverable?: ((completion: UndeliverableCompletion) => void) | undefined;
@@ -76,7 +76,7 @@ export async function deliverCompletions(options: DeliverOptions): Promise<Deliv
 }
 
 interface Completion extends CompletedClaim {
-  /** An onceward.v1.Result in base64. Each is parsed by itself, so that a corrupted row fails alone. */
+  /** An onceward.v1.Result in base64. Each is parsed separately, so that a corrupted row fails alone. */
   readonly result: string;
 }
 

@@ -36,7 +36,7 @@ export interface SweepResult {
  * while (swept.inbox === limit || swept.completions === limit);
  * ```
  *
- * @param database a pool, not a transaction: each statement commits by itself.
+ * @param database a pool, not a transaction: each statement commits separately.
  * @throws InvalidRequestError; the driver's errors.
  */
 export async function sweep(

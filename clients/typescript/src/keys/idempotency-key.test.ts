@@ -16,7 +16,7 @@ test.each([
   ["empty", ""],
   ["an empty string", '""'],
   ["an open string", '"a'],
-  ["a string with something behind it", '"a";q=1'],
+  ["a string with something after it", '"a";q=1'],
   ["two strings", '"a", "b"'],
   ["two bare keys", "a, b"],
   ["an escape that RFC 8941 has not", String.raw`"a\n"`],

@@ -6,13 +6,13 @@ import { MAX_WAIT_MS } from "../wire/limits.ts";
 import { type Calls, type ClaimInit, dateOf } from "./calls.ts";
 import { readCheckpoint } from "./checkpoint.ts";
 import { leaseNowMs } from "./lease-clock.ts";
+import { PendingClaims, releaseUnusedClaim } from "./pending-claims.ts";
 import { alwaysLate, type Granted, MAX_LATE_ANSWERS, renewIfLate } from "./renew.ts";
 import { retrying, sleep } from "./retry.ts";
-import { releaseUnbegun, SentClaims } from "./unbegun.ts";
 
 /** How a run begins. */
 export type Acquired =
-  /** The lease lasts: the function may begin at once, and at no later time without another look at the lease. */
+  /** The lease lasts: the function may begin at once, and at no later time without checking the lease again. */
   | ({ readonly kind: "claimed" } & Granted)
   | { readonly kind: "completed"; readonly completed: Completed; readonly expiresAt: Date }
   /** The service is unreachable, and the function runs without a claim. */
@@ -47,11 +47,12 @@ export async function acquire(
   options: AcquireOptions,
   onWaiting: () => void,
 ): Promise<Acquired> {
-  const claims = new SentClaims();
+  const claims = new PendingClaims();
   try {
     return await claimOrWait(calls, request, options, claims, onWaiting);
   } catch (error) {
-    if (claims.mayBeHeld) calls.inBackground(() => releaseUnbegun(calls, request, claims, options.leaseMs));
+    if (claims.mayBeHeld)
+      calls.inBackground(() => releaseUnusedClaim(calls, request, claims, options.leaseMs));
     throw error;
   }
 }
@@ -65,7 +66,7 @@ async function claimOrWait(
   calls: Calls,
   request: ClaimInit,
   options: AcquireOptions,
-  claims: SentClaims,
+  claims: PendingClaims,
   onWaiting: () => void,
 ): Promise<Acquired> {
   const { signal } = options;
@@ -132,7 +133,7 @@ async function wait(
   request: ClaimInit,
   waitUntilMs: number,
   { timeoutMs, signal }: AcquireOptions,
-  claims: SentClaims,
+  claims: PendingClaims,
 ): Promise<ClaimResponse> {
   const leftMs = () => Math.max(0, Math.min(MAX_WAIT_MS, Math.ceil(waitUntilMs - performance.now())));
   const claimWaiting = () => claims.sent(calls.claimWaiting(request, leftMs(), signal));

@@ -60,7 +60,7 @@ export interface Claim {
    */
   deriveKey(label: string): string;
   /**
-   * Says that the effect may have happened, for code between the function and `run` that swallows errors: whatever the function then
+   * Says that the effect may have happened, for code between the function and `run` that swallows errors: regardless of what the function then
    * returns or throws, nothing is stored or released, and the claim is left to its lease and the namespace's policy. If the function
    * returns, the run rejects with the returned error, which has `error` as its cause. The first call decides.
    */

@@ -74,7 +74,7 @@ test("a claim that is granted just when its client closes is released", async ()
   const testing = newTesting();
   const held = await testing.onceward.api.claim({ ...operation, owner: "worker-1" });
   const granted = vi.fn();
-  /** The answer to a call that waits is on its way for ever. */
+  /** The answer to a call that waits never comes. */
   const transport: Transport = {
     stream: testing.transport.stream,
     async unary(method, signal, ...call) {

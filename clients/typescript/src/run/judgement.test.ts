@@ -51,7 +51,7 @@ test.for<[string, unknown, typeof running, Pick<RunOptions, "classifyError" | "o
     "release",
   ],
   [
-    "a TerminalError is terminal whatever classifyError says",
+    "a TerminalError is terminal regardless of what classifyError says",
     terminal,
     running,
     { classifyError: () => "release" },
@@ -101,7 +101,7 @@ test.for<[string, unknown, typeof running, Pick<RunOptions, "classifyError" | "o
     "unknown",
   ],
   [
-    "a wrapped OutcomeUnknownError is unknown, whatever classifyError says",
+    "a wrapped OutcomeUnknownError is unknown, regardless of what classifyError says",
     caused(unknown),
     running,
     { classifyError },

@@ -14,7 +14,7 @@ const moved = { monotonicMs: 0, wallMs: 0 };
 vi.spyOn(performance, "now").mockImplementation(() => monotonicNow() + moved.monotonicMs);
 vi.spyOn(Date, "now").mockImplementation(() => wallNow() + moved.wallMs);
 
-/** What stands still in a process while others go on. */
+/** What stops in a process while others continue. */
 type Pause = "a stalled event loop" | "a suspended machine";
 
 /** Lets time pass at the service, and for this process as the pause shows it. */
@@ -64,7 +64,7 @@ test.each(pauses)("after %s, a claim that another holder took over does not run"
 });
 
 test.each(["HOLD", "RECLAIM"] as const)(
-  "a claim whose answer comes after its lease is renewed if nobody took it over, with the policy %s",
+  "a claim whose answer comes after its lease is renewed if no one took it over, with the policy %s",
   async (onLeaseExpiry) => {
     const { testing, onceward, onAnswer } = newWorld({ policy: { onLeaseExpiry } });
     onAnswer.mockImplementationOnce(() => pass(testing, "a stalled event loop", LEASE_MS));

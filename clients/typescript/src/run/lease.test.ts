@@ -95,7 +95,7 @@ test("after a suspension of the machine the loss is noticed within a second, how
   const lease = new Lease(() => new Promise(() => {}));
   lease.granted(leaseNowMs(), 60_000);
   const { signal } = lease;
-  // The timers stood still.
+  // The timers had stopped.
   vi.setSystemTime(Date.now() + 60_000);
   await vi.advanceTimersByTimeAsync(1000);
   expect(signal.reason).toMatchObject({ reason: "LEASE_LOST" });

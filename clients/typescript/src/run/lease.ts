@@ -19,7 +19,7 @@ const ANSWER_FRACTION = 0.25;
 const MIN_ANSWER_MS = 1000;
 /** The shortest interval between heartbeats, even if little is left of a lease. */
 const MIN_INTERVAL_MS = 20;
-/** Timers stand still while a machine is suspended. So a lease that ended meanwhile is noticed within this time. */
+/** Timers stop while a machine is suspended. So a lease that ended meanwhile is noticed within this time. */
 const MAX_LOOK_INTERVAL_MS = 1000;
 
 /**

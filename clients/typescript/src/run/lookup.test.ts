@@ -18,7 +18,7 @@ afterEach(() => testing.onceward.close());
 
 const find = () => testing.onceward.lookup(ORDER);
 
-test("a key that nobody claimed is unknown", async () => {
+test("a key that no one claimed is unknown", async () => {
   expect(await find()).toEqual({ state: "unknown" });
 });
 

@@ -76,7 +76,7 @@ test("a namespace's classifyError decides about the errors of its functions", as
   expect(fn).toHaveBeenCalledOnce();
 });
 
-test("a wrapped call takes a signal, and refuses what is none, such as the index of Array.map", async () => {
+test("a wrapped call takes a signal, and refuses another value, such as the index of Array.map", async () => {
   const fn = vi.fn();
   const charge = testing.onceward.namespace("charges").wrap(fn, { key: (order: Order) => order.id });
   const signal = AbortSignal.abort(new Error("too late"));

@@ -10,7 +10,7 @@ const MAX_DELAY_MS = 2000;
  * jittered delays that are never shorter than the service asked for.
  *
  * @param giveUpAtMs on the clock of `performance.now()`; no attempt begins after it.
- * @param signals end the delays; no attempt begins after one aborts. An attempt in flight has to end by itself.
+ * @param signals end the delays; no attempt begins after one aborts. An attempt in flight is not ended.
  * @throws OncewardError: the last attempt's, if it is not worth a retry or the time is up; the reason of a signal.
  */
 export async function retrying<T>(

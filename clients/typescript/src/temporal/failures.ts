@@ -6,7 +6,7 @@ import type { Claim } from "../run/claim.ts";
 import { ownWordOf } from "../run/outcome-unknown.ts";
 
 /**
- * Runs an activity. @throws a TerminalError, which is stored, for an ApplicationFailure that ends the activity whatever its
+ * Runs an activity. @throws a TerminalError, which is stored, for an ApplicationFailure that ends the activity regardless of its
  * retry policy, unless its cause says what became of the effect; else the activity's own error.
  */
 export async function orTerminal(activity: () => Promise<unknown>): Promise<unknown> {

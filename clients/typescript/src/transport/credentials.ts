@@ -54,7 +54,7 @@ export function credentialOf(options: CredentialOptions): Credential {
 /**
  * Returns a credential whose calls share a token, but never wait for the source's answer to another call: for runtimes
  * that end a request which waits for another one's I/O. While there is no valid token, and during a renewal, each call asks
- * the source by itself. @throws InvalidRequestError as `credentialOf`.
+ * the source separately. @throws InvalidRequestError as `credentialOf`.
  */
 export function unsharedCredentialOf(options: CredentialOptions): Credential {
   return credentialWith(options, (renew) => renew);

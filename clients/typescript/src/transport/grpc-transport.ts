@@ -35,7 +35,7 @@ export function createUnaryTransport(sessions: SessionManager, credential: Crede
   return {
     unary: (...call) => credential.use((authorization) => unary(sessions, batchStreams, authorization, call)),
     stream: () =>
-      Promise.reject(new ConnectError("Batches find their stream by themselves.", Code.Unimplemented)),
+      Promise.reject(new ConnectError("Batches choose their own stream.", Code.Unimplemented)),
   };
 }
 

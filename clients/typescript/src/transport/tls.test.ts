@@ -79,7 +79,7 @@ test("a certificate of another name is refused, unless that name is the expected
   sessions.abort();
 });
 
-test("bytes that can't be used fail the first call for good, by name", async () => {
+test("bytes that can't be used fail the first call permanently, by name", async () => {
   const { address } = await listen();
   const tls = { cert: Buffer.from(first.pem.cert), key: Buffer.from(second.pem.key) };
   await using onceward = createOnceward({ address, apiKey: "ow_x_y", tls });

@@ -4,7 +4,7 @@ import { IdempotencyService } from "../gen/onceward/v1/idempotency_pb.ts";
 
 /**
  * The service's unary RPCs as a Connect client: one RPC per call, Connect's options and errors. For `BatchStream`, which
- * `Calls` uses by itself, make a client with Connect's `createClient` and a transport that supports streams.
+ * `Calls` uses internally, make a client with Connect's `createClient` and a transport that supports streams.
  */
 export type Api = Omit<Client<typeof IdempotencyService>, "batchStream">;
 

@@ -25,7 +25,7 @@ test.each([
   ["two spaces", `Bearer  ${TEXT}`],
   ["a tab for a space", `Bearer\t${TEXT}`],
   ["a space in front", ` Bearer ${TEXT}`],
-  ["a space behind", `Bearer ${TEXT} `],
+  ["a trailing space", `Bearer ${TEXT} `],
   ["many spaces", `Bearer ${" ".repeat(4000)}${TEXT}`],
   ["two credentials", `Bearer ${TEXT}, Bearer ${TEXT}`],
   ["padding", `Bearer ${TOKEN}=`],

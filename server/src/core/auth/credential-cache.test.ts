@@ -184,7 +184,7 @@ describe("a cached value", () => {
     expect(load.mock.calls.length).toBe(loads + 1);
   });
 
-  test("is loaded again once it expires by itself", async () => {
+  test("is loaded again once it expires", async () => {
     const endsAtMs = performance.now() + 100;
     const { known, load, peek, get } = setUp({ endsAtMs: () => endsAtMs });
     await get();

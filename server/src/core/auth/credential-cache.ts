@@ -23,7 +23,7 @@ export interface RefreshingCacheOptions<Key, Value> {
   readonly maxBytes?: number;
   readonly bytesOf?: (value: Value) => number;
   /**
-   * Returns when a value expires by itself, in `performance.now()` milliseconds; from then on it is loaded
+   * Returns when a value expires, in `performance.now()` milliseconds; from then on it is loaded
    * again. Undefined: values do not expire.
    */
   readonly endsAtMs?: (value: Value) => number;

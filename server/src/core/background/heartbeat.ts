@@ -90,7 +90,7 @@ export function createHeartbeat(options: {
     },
     /** Returns the number of live replicas, including this one, as of a few seconds ago. */
     liveReplicas: () => beaten?.replicas ?? 1,
-    /** Returns the number of heartbeats in a row that failed, for whatever reason. */
+    /** Returns the number of heartbeats in a row that failed, for any reason. */
     failures: () => failures,
     /** Returns what the last heartbeat read; undefined before the first one. */
     lastBeaten: () => beaten,

@@ -2,7 +2,7 @@ import type { Logger } from "pino";
 import type { RecordLoss } from "../domain/late-keys.ts";
 import type { TokenFloor } from "../domain/token-floor.ts";
 import {
-  type InstallationLook,
+  type Installation,
   markLoss,
   markOrigin,
   raiseTenantIds,
@@ -16,13 +16,13 @@ import { insertAuditEvents } from "../store/tenants/audit-events.ts";
 export interface InstallationWatchOptions {
   readonly replicaId: string;
   readonly log: Logger;
-  /** Is raised to the stored floor at each look. */
+  /** Is raised to the stored floor at each check. */
   readonly tokenFloor: TokenFloor;
-  /** Is set to the stored loss of records at each look. */
+  /** Is set to the stored loss of records at each check. */
   readonly recordLoss: RecordLoss;
   /** Called with the new id when it has changed. */
   readonly onChanged: (id: string) => void;
-  /** Called when the installation has another id, or was renewed at the first look, which knows no earlier id. */
+  /** Called when the installation has another id, or was renewed at the first check, which knows no earlier id. */
   readonly onDetected: () => void;
 }
 
@@ -93,10 +93,10 @@ export class InstallationWatch {
   };
 
   /**
-   * Adopts the installation at the first look. If no replica has reported for a while, it has another id afterwards,
+   * Adopts the installation at the first check. If no replica has reported for a while, it has another id afterwards,
    * because the database may have gone back meanwhile, and no replica remembers: a copy of its disk shows nothing.
    */
-  async #start(database: Connection, seen: InstallationLook): Promise<boolean> {
+  async #start(database: Connection, seen: Installation): Promise<boolean> {
     const unservedS = (seen.clockUs - seen.tokenFloor) / 1e6;
     if (unservedS < -CLOCK_TOLERANCE_S)
       this.#options.log.warn(
@@ -116,7 +116,7 @@ export class InstallationWatch {
    * Adopts the installation. A new id may have been given by a replica that had not read the floor that this one has: then
    * the loss is stored first.
    */
-  async #follow(database: Connection, seen: InstallationLook): Promise<boolean> {
+  async #follow(database: Connection, seen: Installation): Promise<boolean> {
     const { id, floorFound = Number.POSITIVE_INFINITY } = seen;
     if (id === this.#knownId || floorFound >= this.#storedFloor) {
       this.#adopt(seen);
@@ -130,7 +130,7 @@ export class InstallationWatch {
   }
 
   /** Looks may be answered in any order: the one with the highest floor is the newest. */
-  #adopt({ id, tokenFloor, recordsLostAtMs = 0 }: InstallationLook): void {
+  #adopt({ id, tokenFloor, recordsLostAtMs = 0 }: Installation): void {
     this.#options.tokenFloor.raise(tokenFloor);
     if (tokenFloor < this.#storedFloor) return;
     this.#options.recordLoss.lastAtMs = recordsLostAtMs;
@@ -152,7 +152,7 @@ export class InstallationWatch {
   }
 
   /** Returns why the installation must be renewed, or undefined. */
-  #contradiction({ id, origin, tokenFloor }: InstallationLook, floorBefore: number): string | undefined {
+  #contradiction({ id, origin, tokenFloor }: Installation, floorBefore: number): string | undefined {
     if (this.#failed?.id === id) return this.#failed.why;
     if (tokenFloor < floorBefore) return WENT_BACK;
     if (origin !== "elsewhere" || this.#renewals >= MAX_RENEWALS) return undefined;
@@ -160,7 +160,7 @@ export class InstallationWatch {
   }
 
   /** @throws if the renewal fails, or the last one failed less than RENEWAL_RETRY_MS ago. */
-  async #renewUnlessTooSoon(database: Connection, { id }: InstallationLook, why: string): Promise<boolean> {
+  async #renewUnlessTooSoon(database: Connection, { id }: Installation, why: string): Promise<boolean> {
     if (this.#failed?.id === id) {
       if (performance.now() - this.#failed.atMs < RENEWAL_RETRY_MS)
         throw new Error(`the installation must be renewed, and the last attempt failed: ${why}`);

@@ -78,7 +78,7 @@ export function createSubscriptions(
     renew,
     /** Returns whether the connection seems to be open. */
     isConnected,
-    /** Replaces a connection that delivers nothing any more. */
+    /** Replaces a connection that no longer delivers. */
     reconnect: () => connection.disconnect(true),
     close(): void {
       closed = true;

@@ -78,7 +78,7 @@ export function createWakeChannel(options: {
       awaited.add(name);
       if (performance.now() - announcedAtMs >= ANNOUNCE_INTERVAL_MS) announceWaiters();
     },
-    /** Unsubscribes from a record that no claim awaits here any more. */
+    /** Unsubscribes from a record that no claim awaits here. */
     ignore(name: string): void {
       subscriptions.unwant(settledPrefix + name);
       awaited.delete(name);

@@ -105,7 +105,7 @@ describe("chunks", () => {
     expect(sizes(requests)).toEqual([[256, 256, 88]]);
   });
 
-  test("items on one record never stand in two chunks of one round", () => {
+  test("items on one record are never in two chunks of one round", () => {
     const others = Array.from({ length: 255 }, (_, i) => claim(`b${i}`));
     const requests = [claim("a1"), ...others, claim("a1"), claim("a1"), claim("a2")];
     const [first, second, ...more] = chunks(requests);

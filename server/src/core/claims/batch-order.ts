@@ -52,7 +52,7 @@ function roundBehind(
 /**
  * Consecutive claims can share a round, and so can consecutive lookups. But a claim that accepts ambiguity needs a second
  * statement where one that doesn't is answered by the first: later claims without it would be answered before it. So does a
- * claim behind one whose key is too old, if it says that the key was created at another time.
+ * claim after one whose key is too old, if it says that the key was created at another time.
  */
 function canShareRound(previous: BatchRequestItem | undefined, next: BatchRequestItem["request"]): boolean {
   if (previous?.request.case === "claim" && next.case === "claim") {

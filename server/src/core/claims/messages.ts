@@ -74,7 +74,7 @@ export interface ParsedClaim {
  * @throws Refusal INVALID_REQUEST with every violation; NAMESPACE_DENIED. All parsers of this file throw these.
  */
 export function parseClaim(request: ClaimRequest, principal: Principal): ParsedClaim {
-  const { id, tenant, policy, violations } = parsing(request, principal);
+  const { id, tenant, policy, violations } = readRecordId(request, principal);
   const { fingerprint, claimId, owner, acceptAmbiguous } = request;
   if (fingerprint.byteLength !== 0 && fingerprint.byteLength !== FINGERPRINT_BYTES) {
     violations.add("fingerprint", `must be 0 or ${FINGERPRINT_BYTES} bytes, is ${fingerprint.byteLength}`);
@@ -118,7 +118,7 @@ export function parseClaim(request: ClaimRequest, principal: Principal): ParsedC
 
 /** @throws Refusal RESULT_TOO_LARGE, and the same as `parseClaim`. */
 export function parseComplete(request: CompleteRequest, principal: Principal): CompleteCommand {
-  const { id, policy, violations } = parsing(request, principal);
+  const { id, policy, violations } = readRecordId(request, principal);
   const fencingToken = parseFencingToken(request, violations);
   const result = parseResult("result", request.result, violations);
   const retentionS = parseRetentionS(request, policy, violations);
@@ -131,7 +131,7 @@ export function parseComplete(request: CompleteRequest, principal: Principal): C
 }
 
 export function parseRelease(request: ReleaseRequest, principal: Principal): ReleaseCommand {
-  const { id, violations } = parsing(request, principal);
+  const { id, violations } = readRecordId(request, principal);
   const fencingToken = parseFencingToken(request, violations);
   violations.prose("reason", request.reason, { maxBytes: MAX_RELEASE_REASON_BYTES });
   violations.throwIfAny();
@@ -139,7 +139,7 @@ export function parseRelease(request: ReleaseRequest, principal: Principal): Rel
 }
 
 export function parseExtendLease(request: ExtendLeaseRequest, principal: Principal): ExtendLeaseCommand {
-  const { id, policy, violations } = parsing(request, principal);
+  const { id, policy, violations } = readRecordId(request, principal);
   const fencingToken = parseFencingToken(request, violations);
   const leaseMs = parseLeaseMs(request, policy, violations);
   const checkpoint = parseCheckpoint(request, violations);
@@ -151,13 +151,16 @@ export function parseLookup(
   request: Pick<LookupRequest, "namespace" | "key">,
   principal: Principal,
 ): RecordId {
-  const { id, violations } = parsing(request, principal);
+  const { id, violations } = readRecordId(request, principal);
   violations.throwIfAny();
   return id;
 }
 
 /** Parses the namespace and the key, which every request about a record has. */
-export function parsing(request: { readonly namespace: string; readonly key: string }, principal: Principal) {
+export function readRecordId(
+  request: { readonly namespace: string; readonly key: string },
+  principal: Principal,
+) {
   if (principal.role === "OPERATOR") throw new Error("an operator reached a tenant's service");
   const { tenant, namespaces } = principal;
   const { namespace, key } = request;

@@ -1,7 +1,6 @@
 import type { Config } from "../config/config.ts";
 import { readUnsupportedEngine } from "../store/engine.ts";
 import { migrate, readCurrentSchema, readSchemaState } from "../store/migrate.ts";
-import { MigrationRefused } from "../store/migration/rewrites.ts";
 import { CommandError } from "./host.ts";
 
 /** The addresses of the database in the configuration. */
@@ -66,7 +65,6 @@ export async function onDatabase<Answer>(
     return await work(url);
   } catch (cause) {
     if (cause instanceof CommandError) throw cause;
-    if (cause instanceof MigrationRefused) throw new CommandError(cause.message);
     const name = DATABASE_DIRECT_URL === undefined ? "DATABASE_URL" : "DATABASE_DIRECT_URL";
     throw new CommandError(`Postgres at ${name} could not be used.`, { cause });
   }

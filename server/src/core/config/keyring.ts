@@ -19,7 +19,7 @@ const KEY_BYTES = 32;
 const MAX_ID = 32_767;
 /** A rotation needs two. */
 const MAX_KEYS = 16;
-/** In place of the first key: nothing is encrypted, and the keys behind it only decrypt. */
+/** In place of the first key: nothing is encrypted, and the keys after it only decrypt. */
 const NO_CURRENT = "none";
 const KEY = /^(\d{1,5}):([A-Za-z0-9+/]{43}=)$/;
 

@@ -67,7 +67,7 @@ export function readSecret(path: string): ReadSecret {
 
 /** Reads at most one byte more than is allowed; returns undefined for a directory, a pipe or a device. */
 function readBounded(path: string): Buffer | undefined {
-  // A pipe without a writer would block the open for ever.
+  // A pipe without a writer would block the open without a limit.
   const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   try {
     if (!fstatSync(file).isFile()) return undefined;

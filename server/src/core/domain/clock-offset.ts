@@ -16,7 +16,7 @@ export interface ClockReading {
 }
 
 /**
- * Returns the time since this machine started, in milliseconds: a clock that nobody sets, and that, unlike
+ * Returns the time since this machine started, in milliseconds: a clock that no one sets, and that, unlike
  * `performance.now`, advances while the machine is suspended.
  */
 export function uptimeMs(): number {

@@ -36,7 +36,7 @@ const TOLERANCE_MS = 1000;
 const ACCEPTED_AFTER_MS = 3_600_000;
 /**
  * How far the clock may be ahead of this machine's at a first reading that no other replica confirms. Machines of replicas and
- * databases are seldom wrong together, and more than by a few minutes only if nobody synchronises them. The stored floor of
+ * databases are seldom wrong together, and more than by a few minutes only if no one synchronises them. The stored floor of
  * fencing tokens confirms nothing: replicas that ran by a wrong clock have raised it.
  */
 const FIRST_WITHIN_MS = 15 * 60_000;
@@ -91,9 +91,9 @@ export function createDatabaseClockWatch({
         ? undefined
         : trustedMs + nowMs() - Math.max(0, disagreementMs()) + trustedWithinMs + TOLERANCE_MS,
     hasMoved,
-    /** Returns how far the clock is ahead of its earlier course, in milliseconds; 0: it follows its course. */
+    /** Returns how far the clock is ahead of the previous clock, in milliseconds; 0: it was not set. */
     movedMs: () => movedMs,
-    /** Returns what the clock shows now by its earlier course; undefined before the first reading. */
+    /** Returns the time now by the previous clock; undefined before the first reading. */
     expectedMs: () => (trustedMs === undefined ? undefined : trustedMs + nowMs()),
     /**
      * Compares a reading of the clock, whose other times are uptimes, with the course that it had.
@@ -114,8 +114,8 @@ export function createDatabaseClockWatch({
           trust(courseMs + ownAheadMs, FIRST_WITHIN_MS);
         isFromWitness = trustedMs !== courseMs;
       }
-      // They stored it before the clock was set right, if none of them says so any more. They may have it from each other, and the
-      // first one from a machine's fast clock: an earlier course ends no retention too soon.
+      // They stored it before the clock was set right, if none of them still says so. They may have it from each other, and the
+      // first one from a machine's fast clock: the previous clock ends no retention too soon.
       if (isFromWitness && !isOtherCourse && (othersMoved === 0 || courseMs < (trustedMs ?? courseMs))) {
         trust(courseMs, uncertaintyMs);
         isFromWitness = false;
@@ -144,7 +144,7 @@ export function createDatabaseClockWatch({
 export function clockMoved(): Refusal {
   return new Refusal(
     "DATABASE_UNAVAILABLE",
-    "The database's clock was set. By its earlier course the key's retention has not ended yet.",
+    "The database's clock was set. By the previous clock the key's retention has not ended yet.",
     { retryAfterMs: RETRY_AFTER_MS },
   );
 }

@@ -25,7 +25,7 @@ test.each([
   ["a UUID made of a name", "5df41881-3aed-3515-88a7-2f4a814cf09e"],
   ["a UUID of another variant", "017f22e2-79b0-7cc3-c8c4-dc0c0c07398f"],
   ["a UUID without hyphens", "017f22e279b07cc398c4dc0c0c07398f"],
-  ["a UUID behind other text", "order-017f22e2-79b0-7cc3-98c4-dc0c0c07398f"],
+  ["a UUID after other text", "order-017f22e2-79b0-7cc3-98c4-dc0c0c07398f"],
   ["a UUID before other text", "017f22e2-79b0-7cc3-98c4-dc0c0c07398f/2"],
   ["26 characters of which one is not a digit of a ULID", "01ARYZ6S41TSV4RRFFQ69G5FAU"],
   ["26 characters that are more than 128 bits", "81ARYZ6S41TSV4RRFFQ69G5FAV"],

@@ -1,12 +1,12 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { acceptedUntilMs, claimAfterLoss, historyAfter } from "./late-keys.ts";
-import { KEPT_LONGER_S, type PolicyOverrides, resolvePolicy } from "./policy.ts";
+import { LATE_KEY_GRACE_S, type PolicyOverrides, resolvePolicy } from "./policy.ts";
 import type { ClaimCommand } from "./record.ts";
 
 const HOUR_S = 3600;
 const HOUR_MS = 3_600_000;
-const MARGIN_MS = KEPT_LONGER_S * 1000;
+const MARGIN_MS = LATE_KEY_GRACE_S * 1000;
 /** When the policies of these tests change. */
 const CHANGED_MS = 1_000_000_000;
 
@@ -51,7 +51,7 @@ describe("A key is accepted", () => {
 
   test("for less, if it may have been claimed while late keys were granted", () => {
     const policy = changed([CHANGED_MS, { lateKeys: "REQUIRE_TIME", keyRetentionS: HOUR_S }]);
-    expect(limitS(CHANGED_MS + MARGIN_MS, policy)).toBe(HOUR_S - KEPT_LONGER_S);
+    expect(limitS(CHANGED_MS + MARGIN_MS, policy)).toBe(HOUR_S - LATE_KEY_GRACE_S);
     expect(limitS(CHANGED_MS + MARGIN_MS + 1, policy)).toBe(HOUR_S);
   });
 
@@ -138,13 +138,13 @@ test("records are kept for longer where late keys are refused, and results as lo
   });
   for (const lateKeys of ["REFUSE", "REQUIRE_TIME"] as const)
     expect(resolvePolicy(policy, { lateKeys }).stamped).toEqual({
-      keyRetentionS: 100 + KEPT_LONGER_S,
-      resultRetentionS: 100 + KEPT_LONGER_S,
+      keyRetentionS: 100 + LATE_KEY_GRACE_S,
+      resultRetentionS: 100 + LATE_KEY_GRACE_S,
       failureRetentionS: 60,
     });
 });
 
-test("a record outlasts every moment at which its key is young, whatever changes of the policy follow its claim", () => {
+test("a record outlasts every moment at which its key is young, regardless of later changes of the policy", () => {
   const change = fc.record({
     afterMs: fc.integer({ min: 0, max: 20 * HOUR_MS }),
     keyRetentionS: fc.integer({ min: 60, max: 20 * HOUR_S }),

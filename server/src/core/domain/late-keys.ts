@@ -1,5 +1,5 @@
 import {
-  KEPT_LONGER_S,
+  LATE_KEY_GRACE_S,
   type Lengthening,
   type Policy,
   type PolicyHistory,
@@ -16,7 +16,7 @@ export const MAX_KEY_AHEAD_MS = 5 * 60_000;
  * epoch, by a policy that refuses late keys.
  *
  * The record of a key that was claimed under an earlier policy may have ended by that policy. While late keys were granted,
- * records were kept for no longer than `keyRetentionS`, so such a key is refused KEPT_LONGER_S earlier. With a short
+ * records were kept for no longer than `keyRetentionS`, so such a key is refused LATE_KEY_GRACE_S earlier. With a short
  * retention that would refuse every key for minutes, hence half of it: right for senders whose clocks are ahead by less.
  */
 export function acceptedUntilMs(createdAtMs: number, policy: PolicyInForce): number {
@@ -25,7 +25,7 @@ export function acceptedUntilMs(createdAtMs: number, policy: PolicyInForce): num
     .filter(({ atMs }) => mayBeClaimedBefore(createdAtMs, atMs))
     .reduce((shortestS, { beforeS }) => Math.min(shortestS, beforeS), keyRetentionS);
   const isFromRun = refusedSinceMs !== undefined && mayBeClaimedBefore(createdAtMs, refusedSinceMs);
-  return createdAtMs + 1000 * (isFromRun ? Math.max(limitS - KEPT_LONGER_S, limitS / 2) : limitS);
+  return createdAtMs + 1000 * (isFromRun ? Math.max(limitS - LATE_KEY_GRACE_S, limitS / 2) : limitS);
 }
 
 /** When records were lost the last time: the database went back in time. Set by the watch of the installation. */
@@ -47,7 +47,7 @@ export function claimAfterLoss(command: ClaimCommand, lostAtMs: number | undefin
 
 /** Whether a key that was created at a time may have been claimed under the policy that was changed at another. */
 function mayBeClaimedBefore(createdAtMs: number, changedAtMs: number): boolean {
-  return createdAtMs <= changedAtMs + KEPT_LONGER_S * 1000;
+  return createdAtMs <= changedAtMs + LATE_KEY_GRACE_S * 1000;
 }
 
 /**
@@ -56,7 +56,7 @@ function mayBeClaimedBefore(createdAtMs: number, changedAtMs: number): boolean {
  */
 export function historyAfter(was: PolicyInForce, becomes: Policy, nowMs: number): PolicyHistory {
   // Later, each key from before is older than the retention in force.
-  const isInEffect = ({ atMs }: Lengthening) => nowMs < atMs + 1000 * (KEPT_LONGER_S + was.keyRetentionS);
+  const isInEffect = ({ atMs }: Lengthening) => nowMs < atMs + 1000 * (LATE_KEY_GRACE_S + was.keyRetentionS);
   const lengthenings = was.lengthenings.filter(isInEffect);
   if (becomes.keyRetentionS > was.keyRetentionS) {
     lengthenings.push({ atMs: nowMs, beforeS: was.keyRetentionS });

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { awaitLate, mapSettled, mapTogether, onlyValue, Rejected, type Settled } from "./operation.ts";
+import { mapSettled, mapTogether, onlyValue, Rejected, type Settled, settlePending } from "./operation.ts";
 
 const broken = new Rejected(new Error("broken before"));
 
@@ -37,9 +37,9 @@ test("mapTogether maps nothing if all operations had failed", async () => {
   expect(await mapTogether([broken, broken], work)).toEqual([broken, broken]);
 });
 
-test("awaitLate waits for promises, and an error rejects only its operation", async () => {
+test("settlePending waits for promises, and an error rejects only its operation", async () => {
   const late = (value: number) => (value < 10 ? undefined : Promise.resolve().then(() => half(value)));
-  expect(await awaitLate([1, 11, broken, 12], late)).toEqual([
+  expect(await settlePending([1, 11, broken, 12], late)).toEqual([
     1,
     new Rejected(new Error("11 is odd")),
     broken,

@@ -93,7 +93,7 @@ export async function mapTogether<Value, Mapped>(
  * Replaces the values for which `finish` returns a promise by what the promise resolves to, and waits for all
  * of them. An error of `finish` or of its promise rejects only that operation.
  */
-export async function awaitLate<Value>(
+export async function settlePending<Value>(
   settled: readonly Settled<Value>[],
   finish: (value: Value) => Promise<Value> | undefined,
 ): Promise<readonly Settled<Value>[]> {

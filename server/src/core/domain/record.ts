@@ -116,7 +116,7 @@ export function recordName(id: RecordId): string {
  * computes it. The sum is computed in whole microseconds, because the rounding error of a sum of milliseconds
  * could reach one microsecond.
  */
-export function laterMs(instantMs: number, byMs: number): number {
+export function addMs(instantMs: number, byMs: number): number {
   const seconds = Math.floor(instantMs / 1000);
   const micros = Math.round((instantMs - seconds * 1000) * 1000);
   return (seconds * 1_000_000 + micros + byMs * 1000) / 1000;
@@ -139,7 +139,7 @@ export interface ClaimCommand {
   readonly retentionInForceS: number;
   /** When the key was created, in milliseconds since the Unix epoch; undefined: unknown. */
   readonly keyCreatedAtMs: number | undefined;
-  /** Until when the claim may begin a new life of its key, in milliseconds since the Unix epoch; undefined: for ever. */
+  /** Latest time at which the claim may create a new record, in milliseconds since the Unix epoch; undefined: no limit. */
   readonly acceptedUntilMs: number | undefined;
 }
 

@@ -9,7 +9,7 @@ export const QUERY_TIMEOUT_MS = 6000;
 export const ACQUIRE_TIMEOUT_MS = 3000;
 /**
  * Maximum time from the wait for a connection to the statement's answer, with what a connection needs before its
- * statement: new plans, and a look at the installation. Then the client closes the connection.
+ * statement: new plans, and a check of the installation. Then the client closes the connection.
  */
 export const USE_TIMEOUT_MS = ACQUIRE_TIMEOUT_MS + QUERY_TIMEOUT_MS;
 /**
@@ -25,7 +25,7 @@ export const LAST_EFFECT_MS = USE_TIMEOUT_MS + STATEMENT_TIMEOUT_MS;
 export const RESEND_WITHIN_MS = 2000;
 
 /**
- * Time from a change of a policy until no replica stores records by the old policy any more: a replica uses
+ * Time from a change of a policy until no replica stores records by the old policy: a replica uses
  * the old policy for up to 10 s (`Principal.goodUntilMs`), and then a statement may still have an effect for
  * LAST_EFFECT_MS, or RESEND_WITHIN_MS longer if it is sent again. A second is margin: 27 s.
  */

@@ -172,7 +172,7 @@ const MOVING_RETRY_AFTER_MS = 5000;
 
 /**
  * A tenant's state: served; refused until it is resumed; refused while it moves to another installation; or
- * refused for ever while its records are removed.
+ * refused while its records are removed.
  */
 export type TenantState = "ACTIVE" | "SUSPENDED" | "MOVING" | "DELETING";
 

@@ -9,7 +9,7 @@ test("a floor is raised by higher tokens only", () => {
   expect(floor.current()).toBe(1000);
 });
 
-test("a floor rises by itself beyond what other replicas gave out in ten seconds, and slower than the clock", () => {
+test("a floor rises automatically beyond what other replicas gave out in ten seconds, and slower than the clock", () => {
   let nowMs = 0;
   const floor = createTokenFloor(() => nowMs);
   floor.raise(1000);
@@ -20,7 +20,7 @@ test("a floor rises by itself beyond what other replicas gave out in ten seconds
   expect(floor.current()).toBeLessThan(1000 + (nowMs * 1000) / 5);
 });
 
-test("a floor that has risen by itself is not lowered by a token below it", () => {
+test("a floor that has risen automatically is not lowered by a token below it", () => {
   let nowMs = 0;
   const floor = createTokenFloor(() => nowMs);
   floor.raise(1000);

@@ -5,7 +5,7 @@
 export type TokenFloor = ReturnType<typeof createTokenFloor>;
 
 /**
- * By how much the floor rises by itself. Other replicas may give out tokens above it that this one does not see for some
+ * By how much the floor rises automatically. Other replicas may give out tokens above it that this one does not see for some
  * seconds: at most 256 for each statement. It rises beyond them before their rows can be swept, and slower than the clock,
  * which stays ahead of it.
  */

@@ -30,7 +30,7 @@ const UNSUPPORTED: readonly UnsupportedEngine[] = [
   },
 ];
 
-/** Returns the engine that a text of `version()` names; undefined if it is none that is known to be unsupported. */
+/** Returns the engine that a text of `version()` names; undefined unless it is known to be unsupported. */
 export function unsupportedEngineOf(text: string): UnsupportedEngine | undefined {
   return UNSUPPORTED.find(({ version }) => version.test(text));
 }

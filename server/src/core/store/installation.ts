@@ -2,7 +2,7 @@ import type { Runner } from "./pool.ts";
 import { fromRow, type RowOf } from "./rows.ts";
 
 /** The installation as one statement read it. */
-export interface InstallationLook {
+export interface Installation {
   /**
    * Identifies this installation among all that share a Redis. Random, and replaced after each restore or
    * promotion.
@@ -26,8 +26,8 @@ export interface InstallationLook {
   readonly clockUs: number;
 }
 
-const lookAtInstallation = {
-  name: "look_at_installation",
+const selectInstallation = {
+  name: "select_installation",
   text: `
 select id,
        case when made_in is null then 'unmarked' when made_in = database_identity(xmin) then 'here' else 'elsewhere' end as origin,
@@ -37,33 +37,30 @@ select id,
   from installation`,
 };
 
-type LookRow = RowOf<InstallationLook> & { readonly readOnly: boolean };
+type InstallationRow = RowOf<Installation> & { readonly readOnly: boolean };
 
 /** Reads the installation. Returns undefined if the database accepts no writes. */
-export async function readInstallation(runner: Runner): Promise<InstallationLook | undefined> {
-  const [row] = await runner.run<LookRow>(lookAtInstallation, []);
+export async function readInstallation(runner: Runner): Promise<Installation | undefined> {
+  const [row] = await runner.run<InstallationRow>(selectInstallation, []);
   if (row === undefined) throw new Error("the installation has no id");
   const { readOnly, ...look } = row;
-  return readOnly ? undefined : fromRow<InstallationLook>(look);
+  return readOnly ? undefined : fromRow<Installation>(look);
 }
 
 const raiseStoredFloor = {
   name: "raise_token_floor",
   text: `
-with raised as (
-  update installation i
-     set token_floor = greatest(c.us, $1::bigint), made_in = database_identity(pg_current_xact_id()::xid)
-    from (select (extract(epoch from clock_timestamp()) * 1000000)::bigint as us) c
-   where (token_floor < c.us - 1000000 or token_floor < $1::bigint and c.us < $1::bigint)
-     and (made_in is null or made_in = database_identity(i.xmin))
-)
-select raise_fencing_tokens()`,
+update installation i
+   set token_floor = greatest(c.us, $1::bigint), made_in = database_identity(pg_current_xact_id()::xid)
+  from (select (extract(epoch from clock_timestamp()) * 1000000)::bigint as us) c
+ where (token_floor < c.us - 1000000 or token_floor < $1::bigint and c.us < $1::bigint)
+   and (made_in is null or made_in = database_identity(i.xmin))`,
 };
 
 /**
  * Raises the stored floor of fencing tokens to the clock, in steps of a second, so that many replicas seldom write it; and
  * to a floor that is known, if the clock is behind it. Stores nothing in a database that was restored or promoted, until the installation
- * is renewed. Raises the sequence of the version before, too.
+ * is renewed.
  */
 export async function raiseTokenFloor(runner: Runner, knownFloor: number): Promise<void> {
   await runner.run(raiseStoredFloor, [knownFloor]);
@@ -91,7 +88,7 @@ update installation
  where id = $1::uuid`,
 };
 
-/** Replaces the installation's id and nothing else, unless it is not `knownId` any more. */
+/** Replaces the installation's id and nothing else, unless it is no longer `knownId`. */
 export async function replaceId(runner: Runner, knownId: string): Promise<void> {
   await runner.run(replaceInstallationId, [knownId]);
 }
@@ -104,7 +101,7 @@ const renewInstallationId = {
 /**
  * Replaces the installation's id, and raises the floor of fencing tokens to `knownFloor` and the sequences of ids, but for
  * those of tenants, beyond every number that they can have given out. Returns false, and changes nothing, if the id is not
- * `knownId` any more.
+ * `knownId` at the statement.
  */
 export async function renewInstallation(
   runner: Runner,

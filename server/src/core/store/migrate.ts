@@ -4,16 +4,13 @@ import { setTimeout as delay } from "node:timers/promises";
 import type pg from "pg";
 import { readBackend, withConnection } from "./connection.ts";
 import { type MigrationConnections, runByItself, runInTransaction } from "./migration/locks.ts";
-import { requireNoReplicas } from "./migration/rewrites.ts";
 import { splitStatements } from "./migration/sql-text.ts";
 import { MIGRATIONS_DIR, shippedMigrations } from "./shipped-migrations.ts";
 
 const MIGRATIONS_TABLE = "schema_migrations";
 /** Limit for reading which migrations ran. Migrations themselves have no time limit. */
 const QUERY_TIMEOUT_MS = 10_000;
-/**
- * The lock of all versions of `migrate`: the number is that of node-pg-migrate, which earlier versions use.
- */
+/** The lock of all versions of `migrate`. */
 const ADVISORY_LOCK = "7241865325823964";
 /** How often a second `migrate` asks whether the first one has ended. */
 const TURN_POLL_MS = 250;
@@ -35,8 +32,7 @@ export type SchemaState =
  * find nothing to do.
  *
  * @param report receives which transactions a migration waits for.
- * @throws MigrationRefused if a migration would stop the service; Error of Postgres if one fails: it changed
- *   nothing, and those before it are done.
+ * @throws Error of Postgres if a migration fails: it changed nothing, and those before it are done.
  */
 export function migrate(
   databaseUrl: string,
@@ -77,7 +73,7 @@ async function takeTurn(client: pg.Client, report: (line: string) => void): Prom
   }
 }
 
-/** @throws Error if a migration is missing although a later one ran: its statements may not fit any more. */
+/** @throws Error if a migration is missing although a later one ran: its statements may no longer fit. */
 async function missingMigrations(client: pg.Client, dir: string): Promise<readonly string[]> {
   const shipped = await shippedMigrations(dir);
   const applied = await readApplied(client);
@@ -89,7 +85,6 @@ async function missingMigrations(client: pg.Client, dir: string): Promise<readon
 }
 
 async function runMigration(connections: MigrationConnections, dir: string, name: string): Promise<void> {
-  await requireNoReplicas(connections.client, name);
   const text = await readFile(join(dir, `${name}.sql`), "utf8");
   const statements = splitStatements(text);
   const record = [

@@ -143,7 +143,7 @@ export interface PoolOptions {
 }
 
 /**
- * How values of Postgres are parsed. Statements return numbers and times as `numeric`, whose text is exact whatever the
+ * How values of Postgres are parsed. Statements return numbers and times as `numeric`, whose text is exact regardless of the
  * settings of the session. That of `float8` depends on extra_float_digits.
  */
 export const TYPES: pg.CustomTypesConfig = {
@@ -218,14 +218,14 @@ export const WORKER_SETTINGS = {
 
 /**
  * Sent on each new connection. Citus refuses to plan a statement without the values of its parameters, so on
- * Citus each run is planned by itself.
+ * Citus each run is planned separately.
  */
 const CHOOSE_PLANS =
   "select set_config('plan_cache_mode', 'auto', false) from pg_extension where extname = 'citus'";
 
 /**
  * How long plans are kept. A plan that was made while the table had no page may read the whole table, and must not
- * be used any more after the first thousands of rows. No condition in a statement prevents such a plan: reading an
+ * be used after the first thousands of rows. No condition in a statement prevents such a plan: reading an
  * empty index and searching in it have the same estimated cost (decision 0001).
  */
 const PLAN_LIFETIME_MS = 250;
@@ -242,7 +242,7 @@ const CHECK_AGE = {
   text: `select (case when clock_timestamp() - now() < interval '${STATEMENT_TIMEOUT_MS} ms' then '1' else '${TOOK_TOO_LONG}' end)::int`,
 };
 
-/** Of pools that nobody tells of commits. */
+/** Of pools that no one tells of commits. */
 const NEVER_HANG = new CommitWatch();
 
 /** For commands and tests, which see errors in their own calls. */

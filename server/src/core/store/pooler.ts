@@ -2,7 +2,7 @@ import pg from "pg";
 import { readBackend, withConnection } from "./connection.ts";
 import { START_UP_SETTINGS } from "./pool.ts";
 
-/** What stands between this process and Postgres. */
+/** The connection of this process to Postgres: through a pooler, or direct. */
 export interface Pooler {
   /**
    * `none`: the connection leads to Postgres itself. `session`: to a pooler that keeps a server connection for
@@ -25,7 +25,7 @@ const LIMITS = { connectionTimeoutMillis: 3000, query_timeout: 2000, application
 const ROUNDS = 10;
 
 /**
- * Finds out what stands between this process and Postgres, in at most three connections; one if they are
+ * Detects whether connections go through a pooler, with at most three connections; one if they are
  * direct.
  *
  * A pooler gives its clients other process numbers than those of Postgres. In transaction mode, a client

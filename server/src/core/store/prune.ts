@@ -31,7 +31,7 @@ function deleteOldestInUtc(table: string, column: string): string {
 const STATEMENTS = {
   audit_events: {
     name: "prune_audit_events",
-    // The function reads the clock by itself.
+    // The function reads the clock itself.
     text: `select prune_audit_events($1::float8 * interval '1 millisecond' + (now() - ${NOW}), $2::int) as pruned`,
   },
   usage_hours: { name: "prune_usage_hours", text: deleteOldestInUtc("usage_hours", "hour") },

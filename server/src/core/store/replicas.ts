@@ -15,7 +15,7 @@ const IS_LIVE = "seen_at > now() - interval '10 seconds' and seen_at < now() + i
  * last 10 seconds: only they share quotas. Also returns the newest migration and the clock of the database.
  *
  * A move of the clock is not stored if the clock has been set right since the replica saw it ($13: what the clock would show
- * by its earlier course): a replica that starts now would take it for current.
+ * by the previous clock): a replica that starts now would take it for current.
  */
 const beatReplica = {
   name: "beat_replica",

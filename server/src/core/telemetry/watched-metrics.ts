@@ -39,7 +39,7 @@ export function addWatchedGauges(registry: Registry, sources: WatchedSources): v
   );
   watchedGauge(
     "onceward_database_clock_moved_seconds",
-    "How far the database's clock is ahead of its earlier course; 0: it follows its course.",
+    "How far the database's clock is ahead of the previous clock; 0: it was not set.",
     () => sources.databaseClockMovedMs() / 1000,
   );
   watchedGauge(

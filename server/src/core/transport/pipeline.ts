@@ -188,7 +188,7 @@ function createInFlightBytes() {
   };
 }
 
-/** Resolves when it is the party's turn; at once when the caller leaves, so that nothing waits for nobody. */
+/** Resolves when it is the party's turn; at once when the caller leaves, so that nothing waits for no one. */
 function turnOf(shares: TurnShares<number | string>, observed: ObservedCall): Promise<void> {
   return new Promise((resolve) => {
     let signal: AbortSignal | undefined;

@@ -18,7 +18,7 @@ import { routesOf } from "./route.ts";
 
 const HOST = "127.0.0.1";
 
-/** A port of a test, which nobody calls. */
+/** A port of a test, which no one calls. */
 interface Port {
   listen(host: string, port: number): Promise<number>;
   close(graceMs: number): Promise<void>;

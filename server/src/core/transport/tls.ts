@@ -80,7 +80,7 @@ export function openTls({ files, onRenewed, onFailed, checkIntervalMs = CHECK_IN
   };
 }
 
-/** A chain is valid until its first certificate expires; so is each authority of a bundle by itself. */
+/** A chain is valid until its first certificate expires; so is each authority of a bundle separately. */
 function earliestExpiry(pem: string): number {
   const each = pem.match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g) ?? [pem];
   return Math.min(...each.map((text) => new X509Certificate(text).validToDate.getTime()));

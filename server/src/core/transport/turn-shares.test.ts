@@ -17,7 +17,7 @@ test("a party does as many pieces of work in a turn as its share has; the rest f
   expect(done.slice(5)).toEqual(["a5", "a6"]);
 });
 
-test("work that is dropped takes no part of a turn, and what waits behind it moves up", async () => {
+test("work that is dropped takes no part of a turn, and what waits after it moves up", async () => {
   const shares = createTurnShares<string>({ maxPerTurn: 1, maxMs: Number.POSITIVE_INFINITY });
   const done: string[] = [];
   const run = (work: string) => shares.run("a", () => void done.push(work));
@@ -52,7 +52,7 @@ test("an address whose requests of a turn have taken 10 ms begins the next one i
   expect(begun).toBe(8);
 });
 
-test("work that throws in a later turn is not begun again, and what waits behind it is", async () => {
+test("work that throws in a later turn is not begun again, and what waits after it is", async () => {
   const shares = createTurnShares<string>({ maxPerTurn: 1, maxMs: Number.POSITIVE_INFINITY });
   const thrown: unknown[] = [];
   const uncaught = process.rawListeners("uncaughtException") as ((error: Error) => void)[];

@@ -69,8 +69,8 @@ export function createTurnShares<Party>(options: {
   return {
     /**
      * Does the work now, or in a later turn if the party has used up its share of this one; in the order of the calls. Returns
-     * undefined, or for work that waits a function that drops it, to be called when nobody needs it any more: a party that
-     * leaves and comes back would otherwise fill the memory with work for nobody, and wait behind it.
+     * undefined, or for work that waits a function that drops it, to be called when it is no longer needed: a party that
+     * leaves and comes back would otherwise fill the memory with work for no one, and wait behind it.
      */
     run(party: Party, work: () => void): (() => void) | undefined {
       schedule();

@@ -177,14 +177,14 @@ select f.wanted, (select count(*) from page)::int as scanned, e.id, to_jsonb(e.a
 }
 
 const STATEMENTS = {
-  number: scanStatement("look_at_audit_events_of_tenant", "tenant_id = $1::int"),
-  string: scanStatement("look_at_audit_events_of_tenant_name", "tenant = $1::text"),
-  undefined: scanStatement("look_at_audit_events", "$1::int is null"),
+  number: scanStatement("scan_audit_events_of_tenant", "tenant_id = $1::int"),
+  string: scanStatement("scan_audit_events_of_tenant_name", "tenant = $1::text"),
+  undefined: scanStatement("scan_audit_events", "$1::int is null"),
 } as const;
 
 /** A stored event. */
 interface EventRow {
-  /** Whether the filter selects it: the last of a scan stands for those behind it in any case. */
+  /** Whether the filter selects it: the last of a scan stands for those after it in any case. */
   readonly wanted: boolean;
   /** How many events the statement scanned. */
   readonly scanned: number;

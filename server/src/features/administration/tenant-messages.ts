@@ -74,7 +74,7 @@ export function recordJobMessage(job: RecordJob): RecordJobMessage {
     work.kind === "RESOLVE" && job.state === "DONE" ? recordsLeftAlone(work, job.recordsChanged) : 0;
   return create(RecordJobSchema, {
     id: job.id,
-    // The deletion of a tenant is never shown: its administrators have no access any more.
+    // The deletion of a tenant is never shown: its administrators no longer have access.
     kind: RecordJob_Kind[work.kind === "DELETE" ? "FORGET" : work.kind],
     namespace: job.namespace ?? "",
     state: RecordJob_State[job.state],

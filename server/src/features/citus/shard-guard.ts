@@ -3,7 +3,7 @@ import { StatementFailed } from "../../core/store/statement-errors.ts";
 
 /**
  * Creates the function with which a statement holds a shard on its node until its transaction ends. It returns
- * `value`, so that it can stand in a statement where the value is needed first.
+ * `value`, so that it can be in a statement where the value is needed first.
  *
  * Citus moves a shard by a lock that it takes before its last step, and leaves the old table for a while. A statement
  * on that table without the lock would write rows that are lost with it. The function waits for the lock, and then
@@ -22,7 +22,7 @@ begin
   ) or exists (
     select from pg_proc where proname = 'onceward_shards_closed'
   ) then
-    raise exception 'shard % is not on this node, or is not used by itself', shard using errcode = 'OW001';
+    raise exception 'shard % is not on this node, or is not used alone', shard using errcode = 'OW001';
   end if;
   return value;
 end $$`;
@@ -65,7 +65,7 @@ const MOVED_STATES: readonly string[] = ["OW001", "42P01", "42883"];
 const INTERNAL_ERROR = "XX000";
 
 /**
- * Returns whether a node refused a statement on the table of a shard because the shard is not on it, or not used by itself.
+ * Returns whether a node refused a statement on the table of a shard because the shard is not on it, or not used alone.
  *
  * Citus knows no shard that was divided, but leaves its table for a while: it then refuses the guard's lock, as an internal
  * error. The guard cannot look for the shard first, because Citus may divide it in between.

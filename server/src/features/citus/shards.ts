@@ -151,7 +151,7 @@ function createShards(coordinator: Pool, initial: readonly PlacedShard[], nodes:
   };
 }
 
-/** Stands for the node of shards that were divided, or that are not used by themselves. */
+/** Stands for the node of shards that were divided, or that are not used alone. */
 const NO_NODE = -1;
 
 function nodesByShard(placed: readonly PlacedShard[]): ReadonlyMap<number, ShardNode> {

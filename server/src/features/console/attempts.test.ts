@@ -11,7 +11,7 @@ const reasonOf = (attempt: Promise<unknown>) =>
   );
 const addressOf = (n: number) => `10.0.${n >> 8}.${n & 255}`;
 
-// The time of a test stands still: no attempt comes back.
+// The time of a test does not pass: no attempt comes back.
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ["performance"] });
 });

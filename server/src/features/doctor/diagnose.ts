@@ -1,5 +1,5 @@
 import type { Config } from "../../core/config/config.ts";
-import type { Check, Patient } from "../../core/feature.ts";
+import type { Check, CheckContext } from "../../core/feature.ts";
 import { openPool, type Pool, type Runner } from "../../core/store/pool.ts";
 import { type Pooler, probePooler, whyPgBouncerSwitchIsMissing } from "../../core/store/pooler.ts";
 import { backlogCheck } from "./checks/backlog.ts";
@@ -90,14 +90,14 @@ export async function diagnose(
     );
     return undefined;
   });
-  const patient = { config, pooler: pooler ?? UNKNOWN, runner: runnerFor(pooler ?? UNKNOWN) };
+  const context = { config, pooler: pooler ?? UNKNOWN, runner: runnerFor(pooler ?? UNKNOWN) };
   for (const check of checksWith(others)) {
     if (check.needsPostgres !== false && pooler === undefined) {
       skipped.push(check.name);
       continue;
     }
     const leftMs = TOTAL_TIMEOUT_MS - (performance.now() - startedAtMs);
-    const observations = await examine(check, patient, Math.min(CHECK_TIMEOUT_MS, Math.max(leftMs, 0)));
+    const observations = await examine(check, context, Math.min(CHECK_TIMEOUT_MS, Math.max(leftMs, 0)));
     if (observations.length === 0) passed.push(check.name);
     findings.push(...observations.map(findingOf));
   }
@@ -109,14 +109,18 @@ export async function diagnose(
 const UNKNOWN: Pooler = { mode: "none", acceptsSettings: true };
 
 /** Makes one check. Its failure is an observation. */
-async function examine(check: Check, patient: Patient, limitMs: number): Promise<readonly Observation[]> {
+async function examine(
+  check: Check,
+  context: CheckContext,
+  limitMs: number,
+): Promise<readonly Observation[]> {
   let timer: NodeJS.Timeout | undefined;
   const tooLate = new Promise<never>((_, reject) => {
     timer = setTimeout(() => reject(new Error("it was not done in time")), limitMs);
   });
   try {
     // Features declare their checks with the ids of the catalogue, by the type `Check` beside this file.
-    return (await Promise.race([check.examine(patient), tooLate])) as readonly Observation[];
+    return (await Promise.race([check.examine(context), tooLate])) as readonly Observation[];
   } catch (error) {
     return [{ id: "check_failed", summary: `The check ${check.name} failed: ${messageOf(error)}.` }];
   } finally {

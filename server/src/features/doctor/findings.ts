@@ -1,4 +1,4 @@
-import type { Check as AnyCheck, Patient } from "../../core/feature.ts";
+import type { Check as AnyCheck, CheckContext } from "../../core/feature.ts";
 
 /** How much a finding matters: an error breaks or endangers the service, a warning will, an info may be meant. */
 export type Severity = "info" | "warning" | "error";
@@ -50,7 +50,7 @@ export const FINDINGS = {
   second_pepper: {
     severity: "info",
     advice:
-      "Go on with the change of the pepper: before its second step, 0 is expected. In the last one, remove ONCEWARD_API_KEY_SECOND_PEPPER once no key needs it: each key is stored again when it is used.",
+      "Continue the change of the pepper: before its second step, 0 is expected. In the last one, remove ONCEWARD_API_KEY_SECOND_PEPPER once no key needs it: each key is stored again when it is used.",
   },
   database_read_only: {
     severity: "error",
@@ -195,7 +195,7 @@ export interface Observation {
 
 /** Examines one subject, and finds only what the catalogue has. */
 export interface Check extends AnyCheck {
-  examine(patient: Patient): Promise<readonly Observation[]>;
+  examine(context: CheckContext): Promise<readonly Observation[]>;
 }
 
 /** A finding, complete. */

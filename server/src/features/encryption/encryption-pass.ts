@@ -8,7 +8,7 @@ export interface PassPage {
   /** Records that another statement changed in between. */
   readonly skipped: number;
   readonly unreadable: number;
-  /** The last examined record, behind which the next page begins; undefined: the pass is finished. */
+  /** The last examined record, after which the next page begins; undefined: the pass is finished. */
   readonly after: RecordId | undefined;
 }
 
@@ -76,7 +76,7 @@ export async function takeEncryptionPage(
 
 /**
  * A finished pass that changed records is followed by another one, because replicas that were started with the
- * other order of keys may have written behind it.
+ * other order of keys may have written after it.
  */
 const advancePass = {
   name: "advance_encryption_pass",

@@ -35,7 +35,7 @@ function writeNonce(to: Buffer): void {
 /**
  * Encrypts a value: nonce, ciphertext, tag. Only `open` with the same key and the same `place` decrypts it.
  *
- * @param place names where the value stands: its tenant, its record and its column.
+ * @param place names where the value is stored: its tenant, its record and its column.
  */
 export function seal(key: Buffer, value: Uint8Array, place: string): Buffer {
   const sealed = Buffer.allocUnsafe(SEALED_OVERHEAD_BYTES + value.byteLength);

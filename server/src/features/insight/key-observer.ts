@@ -2,11 +2,11 @@ import { createRepeating } from "../../core/background/repeat.ts";
 import type { UsedNamespace } from "../../core/claims/after-operation.ts";
 import type { Pool } from "../../core/store/pool.ts";
 import type { SweptNamespace } from "../../core/store/records/sweep-records.ts";
+import { DeferredQueue } from "./deferred-queue.ts";
 import type { KeyHashes } from "./domain/key-hashes.ts";
 import { countShape, type GrowingShapeCounts, noShapes } from "./domain/key-quality.ts";
 import { keyStem } from "./domain/key-shape.ts";
 import { fingerprintDepth, type ObservedClaim } from "./first-claims.ts";
-import { NextTurn } from "./next-turn.ts";
 import { createSampleShifts } from "./sample-shifts.ts";
 import {
   addObservedKeys,
@@ -142,7 +142,7 @@ export function createKeyObserver(options: {
   const shifts = createSampleShifts(pool, limitKeySample, MAX_SAMPLED_KEYS);
   const observed = createObservedKeys(onDropped);
   /** Forgotten keys, whose claims may be another replica's. */
-  const forgotten = new NextTurn<UsedNamespace & Pick<SampledKey, "keyHash">>(onDropped);
+  const forgotten = new DeferredQueue<UsedNamespace & Pick<SampledKey, "keyHash">>(onDropped);
 
   const fingerprintShiftOf = (of: UsedNamespace) => shifts.of(of) ?? 0;
 

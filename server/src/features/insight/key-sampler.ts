@@ -6,9 +6,9 @@ import { createTextHash } from "../../core/domain/text-hash.ts";
 import type { Runner } from "../../core/store/pool.ts";
 import type { SweptKey, SweptNamespace } from "../../core/store/records/sweep-records.ts";
 import { countLateRepeats, type SampledClaim } from "../usage/store/late-repeats.ts";
+import { DeferredQueue } from "./deferred-queue.ts";
 import { createKeyHashes } from "./domain/key-hashes.ts";
 import type { FirstClaims } from "./first-claims.ts";
-import { NextTurn } from "./next-turn.ts";
 import { createSampleShifts } from "./sample-shifts.ts";
 import { nameOf } from "./store/sample-limits.ts";
 import { addTombstones, type EndedKey, limitSample } from "./store/tombstones.ts";
@@ -157,7 +157,7 @@ export function createKeySampler(options: {
   const shifts = createSampleShifts(pool, limitSample, maxTombstones);
   const ended = createEndedKeys(depthOf, onDropped);
   /** Their tombstones may be another replica's. */
-  const claims = new NextTurn<SampledClaim>(onDropped);
+  const claims = new DeferredQueue<SampledClaim>(onDropped);
 
   function selectClaims(): void {
     const { ids, atMs, retentionsS } = options.takeFirstClaims();

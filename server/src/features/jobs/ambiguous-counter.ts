@@ -31,7 +31,7 @@ const PAUSE_PER_MS = 20;
 const ALL_AMBIGUOUS = { namespace: undefined, owner: "", checkpoint: "" };
 
 /**
- * Counts the ambiguous records of the tenants that have a label of their own. Every replica counts by itself: a tenant's records
+ * Counts the ambiguous records of the tenants that have a label of their own. Every replica counts separately: a tenant's records
  * page by page, one tenant after another.
  */
 export function createAmbiguousCounter({

@@ -67,7 +67,7 @@ export interface ResolveWork {
 }
 
 /** Whether a record that the transaction has locked is one of those that are to be resolved. */
-export function isMeant(
+export function matches(
   record: LiveRecord,
   { leaseExpiredBeforeMs, owner, checkpoint }: AmbiguousFilter,
 ): boolean {
@@ -90,7 +90,7 @@ export function recordsLeftAlone({ matching }: ResolveWork, changed: number): nu
  * if it is still in the future, and may belong to a later one if it is not.
  */
 export interface ClaimedBefore {
-  /** By the clock's earlier course. */
+  /** By the previous clock. */
   readonly courseMs: number;
   /** As the clock showed it. */
   readonly shownMs: number;
@@ -116,7 +116,7 @@ export interface RecordJob {
   readonly recordsForgotten: number;
   /** As the database's clock showed it. */
   readonly createdAtMs: number;
-  /** By the clock's earlier course, if it was ahead when the job was created. */
+  /** By the previous clock, if it was ahead when the job was created. */
   readonly startsAtMs: number;
   readonly finishedAtMs: number | undefined;
   /**

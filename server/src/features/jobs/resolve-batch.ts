@@ -4,7 +4,7 @@ import type { Runner } from "../../core/store/pool.ts";
 import { withoutValues } from "../../core/store/records/record-row.ts";
 import type { RecordValues } from "../../core/store/records/record-values.ts";
 import { insertAuditEvents } from "../../core/store/tenants/audit-events.ts";
-import { isMeant, type ResolveWork, recordsLeftAlone } from "./record-job.ts";
+import { matches, type ResolveWork, recordsLeftAlone } from "./record-job.ts";
 import { raiseCacheGeneration } from "./store/forget-records.ts";
 import { readJobResolution } from "./store/job-resolution.ts";
 import { type AmbiguousCursor, BEFORE_ALL_AMBIGUOUS, findAmbiguous } from "./store/list-ambiguous.ts";
@@ -39,7 +39,7 @@ export async function resolveBatch(
   const settled: RecordId[] = [];
   for (const id of found.map(({ record }) => record.id).sort(byKey)) {
     const record = await lockRecord(transaction, id, withoutValues);
-    if (record === undefined || !isMeant(record, work.which)) continue;
+    if (record === undefined || !matches(record, work.which)) continue;
     const { reason } = work.audit;
     await resolveOneOfMany(
       transaction,

@@ -4,7 +4,7 @@ import { createJobScheduler } from "./scheduler.ts";
 const TENANT = 7;
 const JOB = { id: 70n, tenantId: TENANT };
 
-test("the next job is of a tenant behind the one that was taken last", () => {
+test("the next job is of a tenant after the one that was taken last", () => {
   const scheduler = createJobScheduler();
   scheduler.next(0).onTaken(JOB);
   scheduler.succeeded();

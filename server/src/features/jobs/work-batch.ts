@@ -29,12 +29,12 @@ interface BatchOptions {
   readonly databaseClock: DatabaseClock;
 }
 
-/** Of a position before or behind all records: no namespace has this name. */
+/** Of a position before or after all records: no namespace has this name. */
 const NO_NAMESPACE = "";
 const NOTHING: PageOutcome = { examined: 0, changed: 0, forgotten: 0, outdatedCopies: 0, lastKey: undefined };
 
 /**
- * Selects the job to work on: the first one of the tenants behind `afterTenantId`, or else the first of all
+ * Selects the job to work on: the first one of the tenants after `afterTenantId`, or else the first of all
  * tenants.
  */
 export interface JobSelection {
@@ -91,7 +91,7 @@ async function change(transaction: Runner, job: TakenJob, options: BatchOptions)
 }
 
 /**
- * Changes the page behind the last one, in the same namespace or, at its end, moves on to the next namespace.
+ * Changes the page after the last one, in the same namespace or, at its end, moves on to the next namespace.
  */
 async function advance(
   transaction: Runner,

@@ -33,7 +33,7 @@ export function createJobWorker(
     try {
       return await workOnce();
     } catch (error) {
-      // Without a job the database is unavailable: the next look comes after the interval.
+      // Without a job the database is unavailable: the next attempt comes after the interval.
       if (!scheduler.failed(performance.now())) throw error;
       onFailed(error);
       return true;

@@ -11,6 +11,7 @@ export const DECLINED = [
   "too_old",
   "over_quota",
   "superseded",
+  "unreadable",
 ] as const;
 export type Declined = (typeof DECLINED)[number];
 
@@ -46,6 +47,7 @@ const OUTCOMES: ReadonlyMap<string, Declined> = new Map([
   ["quota_records", "over_quota"],
   ["quota_bytes", "over_quota"],
   ["claim_superseded", "superseded"],
+  ["record_unreadable", "unreadable"],
 ]);
 
 /** Duplicates that a service expects. */

@@ -19,6 +19,7 @@ const OUTCOMES: Readonly<Record<Declined, DeclinedCall_Outcome>> = {
   too_old: DeclinedCall_Outcome.TOO_OLD,
   over_quota: DeclinedCall_Outcome.OVER_QUOTA,
   superseded: DeclinedCall_Outcome.SUPERSEDED,
+  unreadable: DeclinedCall_Outcome.UNREADABLE,
 };
 
 /** Returns the RPC for what was declined of a key. */

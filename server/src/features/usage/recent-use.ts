@@ -13,7 +13,7 @@ export const RECENT_COUNTERS = [
   "would_be_refused",
 ] as const;
 
-/** The counters, and behind them claims by `latencyBucket`. Zeros at the end may be missing. */
+/** The counters, and after them claims by `latencyBucket`. Zeros at the end may be missing. */
 export type RecentCounts = readonly number[];
 
 /** Returns the counters by their names. */
@@ -28,7 +28,7 @@ export type CountsByNamespace = Readonly<Record<string, Readonly<Record<string, 
 /** A minute that has ended, in milliseconds since the Unix epoch. */
 export interface EndedMinute {
   readonly minuteMs: number;
-  /** By tenant; behind the counters the highest rate in claims a second, in thousandths. */
+  /** By tenant; after the counters the highest rate in claims a second, in thousandths. */
   readonly counts: Readonly<Record<string, RecentCounts>>;
 }
 
@@ -88,7 +88,7 @@ export function createRecentUse(
     },
     /**
      * Ends a time of counting, which began at the end of the one before. `nowMs`, since the Unix epoch, names the minute;
-     * `steadyMs` measures how long the time was, by a clock that nobody sets.
+     * `steadyMs` measures how long the time was, by a clock that no one sets.
      */
     endSlot(nowMs: number, steadyMs = performance.now()): void {
       // Two flushes within a millisecond.

@@ -12,7 +12,7 @@ const STALE_FLUSHES = 4;
 const MAX_COUNTS = 1000;
 
 /**
- * Stores the meter's counts periodically. When it stops, it stores the remaining ones: the meter must not count any more.
+ * Stores the meter's counts periodically. When it stops, it stores the remaining ones: the meter must not count after that.
  *
  * Each flush has a sequence number, and the database adds a number once. A flush whose reply was lost is
  * repeated with the same number and counts, so that nothing is counted twice or lost.

@@ -58,7 +58,7 @@ export const CROWD_FAULTS: readonly Fault[] = [
       await Promise.all(
         Array.from({ length: CROWD }, async (_, number) => {
           const claim = { ...id, claimId: `caller-${number}` };
-          // A call that another fault loses is no known grant.
+          // A call that another fault loses is not known to be granted.
           const reply = await clients[number % clients.length]
             ?.claim(claim, { timeoutMs: TIMEOUT_MS })
             .catch(() => undefined);
@@ -81,7 +81,7 @@ export const CROWD_FAULTS: readonly Fault[] = [
       await storeLarge(client, id).catch(() => {});
       // Without the proxy, which would read the replies.
       const connection = await openHttp2(process.grpcPort).catch(() => undefined);
-      // Another fault has ended the process, and then nobody answers that could be left unread.
+      // Another fault has ended the process, and then no one answers that could be left unread.
       if (connection === undefined) return;
       const { socket, send } = connection;
       socket.pause();
@@ -93,7 +93,7 @@ export const CROWD_FAULTS: readonly Fault[] = [
     },
   },
   {
-    // Headers that nobody authenticates, whole and begun, whose answers nobody reads. The replica may not end, and serves others.
+    // Headers that no one authenticates, whole and begun, whose answers no one reads. The replica may not end, and serves others.
     name: "headers-without-credential",
     target: "replica",
     async inject(scene) {

@@ -54,7 +54,7 @@ export const TENANT_FAULTS: readonly Fault[] = [
         .finally(calls.stop);
       await imported(scene, rows, here);
       journal.close();
-      if (!second.server.alive) throw new Error("the second installation's replica ended by itself");
+      if (!second.server.alive) throw new Error("the second installation's replica ended unexpectedly");
       await untilServed(scene);
     },
   },

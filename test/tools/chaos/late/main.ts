@@ -81,7 +81,7 @@ function reportOf(
 async function showFailures({ violations, timeouts, accidents }: LateRound, seed: number): Promise<void> {
   if (violations.length + timeouts.length + accidents.length === 0) return;
   process.exitCode = 1;
-  for (const accident of accidents) console.error(`\nBY ITSELF: ${accident}`);
+  for (const accident of accidents) console.error(`\nACCIDENT: ${accident}`);
   for (const key of timeouts.slice(0, SHOWN_FAILURES)) console.error(`\nNOT DECIDED: ${key}`);
   await mkdir(FAILURES_DIR, { recursive: true });
   for (const [index, violation] of violations.slice(0, SHOWN_FAILURES).entries()) {

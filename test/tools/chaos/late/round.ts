@@ -20,7 +20,7 @@ export interface LateRound {
   readonly injections: readonly Injection[];
   readonly violations: readonly Violation[];
   readonly timeouts: readonly string[];
-  /** Faults that failed, and processes that ended by themselves. */
+  /** Faults that failed, and processes that ended unexpectedly. */
   readonly accidents: readonly string[];
 }
 

@@ -16,7 +16,7 @@ const STOP_TIMEOUT_MS = 60_000;
 export interface Fleet extends AsyncDisposable {
   /** The running processes. */
   readonly clients: readonly ClientProcess[];
-  /** Waits for every worker to end its session; rejects if a client ended by itself. */
+  /** Waits for every worker to end its session; rejects if a client ended unexpectedly. */
   stop(): Promise<FleetOutcome>;
 }
 
@@ -96,7 +96,7 @@ function untilHeard(client: ChildProcess, kind: FromClient["kind"], timeoutMs: n
     const timer = setTimeout(() => reject(new Error(`a client was not ${kind} in time`)), timeoutMs);
     client.once("exit", (code, signal) => {
       clearTimeout(timer);
-      reject(new Error(`a client ended by itself: ${signal ?? code}`));
+      reject(new Error(`a client ended unexpectedly: ${signal ?? code}`));
     });
     client.on("message", (message: FromClient) => {
       if (message.kind !== kind) return;

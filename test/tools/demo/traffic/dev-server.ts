@@ -32,7 +32,7 @@ const LOOPBACK = new Set(["127.0.0.1", "localhost", "[::1]"]);
 const CALL_TIMEOUT_MS = 10_000;
 const CONNECTIONS = 2;
 
-/** Thrown for a server that is none of `npm start`. */
+/** Thrown for a server that `npm start` did not start. */
 export class NoDevServer extends Error {
   override readonly name = "NoDevServer";
 }
@@ -46,7 +46,7 @@ export class NoDevServer extends Error {
  */
 export async function findDevServer(workingDir: string, address: string): Promise<DevServer> {
   if (!URL.canParse(address) || !LOOPBACK.has(new URL(address).hostname))
-    throw new NoDevServer(`${address} is no address of this machine, such as http://127.0.0.1:50051`);
+    throw new NoDevServer(`${address} is not an address of this machine, such as http://127.0.0.1:50051`);
   const dataDir = join(workingDir, DATA_DIR);
   const operatorKey = await readKept(join(dataDir, "operator.key"));
   const { pepper } = JSON.parse(await readKept(join(dataDir, "dev-secrets.json"))) as { pepper: string };

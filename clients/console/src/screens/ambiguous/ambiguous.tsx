@@ -15,7 +15,7 @@ import { Pager, usePage } from "../../parts/list.tsx";
 import { Empty, Unanswered } from "../../parts/list-states.tsx";
 import { useNotice } from "../../parts/notice.tsx";
 import { usePageToken } from "../../parts/pages.ts";
-import { ProviderLink } from "../../parts/provider-link.tsx";
+import { LookupLink } from "../../parts/lookup-link.tsx";
 import type { ResolutionKind } from "../../parts/resolution/resolution.ts";
 import { ResolveButtons, useResolution } from "../../parts/resolution/resolve-dialog.tsx";
 import { Time } from "../../parts/time.tsx";
@@ -25,7 +25,7 @@ import { Screen } from "../../shell/screen.tsx";
 import { useShortcut } from "../../shell/use-shortcut.ts";
 import styles from "../../styles/screens.module.css";
 import { AnswersDialog } from "./answers-dialog.tsx";
-import { FILTERS, type Filters, requestOf, useReadAll } from "./filters.ts";
+import { FILTERS, type Filters, linksOf, requestOf, useReadAll } from "./filters.ts";
 import { MatchingDialog } from "./matching-dialog.tsx";
 
 const PAGE_SIZE = 100;
@@ -41,8 +41,8 @@ export default function Ambiguous() {
   const notify = useNotice();
   async function save(): Promise<void> {
     try {
-      const { records, providerLinks, isCut } = await readAll();
-      const file = new Blob([reconciliationFile(records, providerLinks)], { type: "text/csv;charset=utf-8" });
+      const { records, links, isCut } = await readAll();
+      const file = new Blob([reconciliationFile(records, links)], { type: "text/csv;charset=utf-8" });
       download("onceward-ambiguous.csv", file);
       const keys = formatNoun(records.length, "key", "keys");
       notify(
@@ -55,7 +55,7 @@ export default function Ambiguous() {
   return (
     <Screen
       title="Ambiguous records"
-      lead="Their lease ended, and it is unknown whether the effect happened. Check whether it did, then say so. The oldest come first."
+      lead="Their lease ended, and it is unknown whether the effect happened. Find out whether it happened, then record the answer. The oldest come first."
       actions={
         <>
           <button type="button" onClick={() => void save()}>
@@ -76,7 +76,7 @@ export default function Ambiguous() {
           defaultValue={filters.checkpoint}
           maxLength={128}
         />
-        <TimeField label="Ambiguous since before" name="before" value={filters.before} />
+        <TimeField label="Ambiguous before" name="before" value={filters.before} />
       </FilterBar>
       <Queue key={useSearch()} filters={filters} />
       {isImporting && <AnswersDialog readAll={readAll} close={() => setImporting(false)} />}
@@ -90,7 +90,7 @@ function Queue({ filters }: { readonly filters: Filters }) {
   const list = usePage(listRecords, { ...requestOf(filters), pageSize: PAGE_SIZE }, REFRESH_MS);
   const [chosen, choose] = useState<ReadonlySet<string>>(new Set());
   if (list.data === undefined) return <Unanswered query={list} rows={12} />;
-  const { records, nextPageToken, providerLinks } = list.data;
+  const { records, nextPageToken } = list.data;
   const command = commandOf(filters);
   const isEmpty = records.length === 0 && nextPageToken === "";
   return (
@@ -107,7 +107,7 @@ function Queue({ filters }: { readonly filters: Filters }) {
       ) : (
         <DataTable
           caption={`${formatNoun(records.length, "record", "records")}${nextPageToken === "" && token === "" ? "" : " on this page"}`}
-          columns={columnsOf(new Map(Object.entries(providerLinks)))}
+          columns={columnsOf(linksOf(list.data))}
           rows={records}
           rowKey={keyOf}
           href={({ namespace, key }) => recordHref(namespace, key)}
@@ -175,7 +175,7 @@ function Decision({ records, filters, isOffered, isMore, clear }: DecisionProps)
 function columnsOf(links: ReadonlyMap<string, string>): Columns<Record> {
   const atProvider: Column<Record> = [
     "At the provider",
-    (record) => <ProviderLink template={links.get(record.namespace)} record={record} />,
+    (record) => <LookupLink template={links.get(record.namespace)} record={record} />,
   ];
   return [
     ["Key", ({ key }) => <UserText>{key}</UserText>],

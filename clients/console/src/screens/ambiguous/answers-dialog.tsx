@@ -124,7 +124,7 @@ function PreviewText({ preview: { matched, open, problems, isCut } }: { readonly
   const happened = answered.filter((each) => each.happened).length;
   const skipped = [
     [open, "without an answer"],
-    [settled.length, isCut ? "not among the oldest 10,000 ambiguous records" : "not ambiguous (any more)"],
+    [settled.length, isCut ? "not among the oldest 10,000 ambiguous records" : "not ambiguous"],
     [unclear.length, "in several namespaces: add the column namespace"],
   ] as const;
   return (

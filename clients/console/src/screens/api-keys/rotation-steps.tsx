@@ -61,7 +61,7 @@ export function RotationSteps({ old, keys, successor, created }: RotationStepsPr
         </p>
       </Step>
       <Step
-        title="Wait until the old key is not used any more"
+        title="Wait until the old key is no longer used"
         isDone={!isBefore("revoke")}
         isCurrent={step.kind === "wait"}
       >
@@ -177,7 +177,7 @@ function waitWords(step: RotationStep): string {
     case "done":
       return "";
     case "wait":
-      return "The hour of the last use and one more have to pass. This screen looks again by itself.";
+      return "The hour of the last use and one more have to pass. This screen refreshes automatically.";
     case "revoke":
       return step.quietMs === undefined
         ? "It was never used."

@@ -9,7 +9,7 @@ export interface Difference {
   readonly label: string;
   /** Undefined: it was not set before. */
   readonly before: string | undefined;
-  /** Undefined: it is not set any more. */
+  /** Undefined: it is no longer set. */
   readonly after: string | undefined;
 }
 

@@ -20,6 +20,6 @@ it("every filter of the address is in the request and in the command of the role
   );
 });
 
-it("an outcome that is none filters nothing", () => {
+it("an unknown outcome filters nothing", () => {
   expect(requestOf({ ...NONE, outcome: "lost" }).outcome).toBe(AuditEvent_Outcome.UNSPECIFIED);
 });

@@ -68,22 +68,22 @@ interface AnswersProps {
 function Answers(props: AnswersProps) {
   const { recent, now, namespace } = props;
   const isUsed = recent.bars === undefined || totalOf(recent.bars, "claims") > 0;
-  // A claim of the last seconds is among those of now before it is in an hour.
-  if (isUsed || now?.total?.claims !== 0n) return <Usual {...props} />;
+  // A claim of the last seconds is among the current ones before it is in an hour.
+  if (isUsed || now?.total?.claims !== 0n) return <Dashboard {...props} />;
   return (
-    <UnlessUsed namespace={namespace}>
-      <Usual {...props} />
-    </UnlessUsed>
+    <FirstRun namespace={namespace}>
+      <Dashboard {...props} />
+    </FirstRun>
   );
 }
 
 /** Shows `children` if the last month had claims; else how to make the first one. */
-function UnlessUsed({ namespace, children }: { readonly namespace: string; readonly children: ReactNode }) {
+function FirstRun({ namespace, children }: { readonly namespace: string; readonly children: ReactNode }) {
   const { bars } = useRecentHours(namespace, "30d");
   return bars !== undefined && totalOf(bars, "claims") === 0 ? <FirstClaim /> : children;
 }
 
-function Usual({ checks, namespace, recent, now }: AnswersProps) {
+function Dashboard({ checks, namespace, recent, now }: AnswersProps) {
   const { range: asked } = useFilters(["range"]);
   const offered = (Object.entries(RANGES) as [Range, (typeof RANGES)[Range]][]).filter(
     ([each]) => each !== "1h" || namespace === "",
@@ -92,7 +92,7 @@ function Usual({ checks, namespace, recent, now }: AnswersProps) {
   return (
     <>
       {recent.bars !== undefined && totalOf(recent.bars, "claims") > 0 && (
-        <Stopped bars={recent.bars} now={now?.total} />
+        <DuplicatesStopped bars={recent.bars} now={now?.total} />
       )}
       <CheckTable checks={checks} />
       {checks.some(({ finding }) => finding?.word === NOT_ANSWERED) && <RetryFailed />}
@@ -123,7 +123,7 @@ function RetryFailed() {
 
 function summarize(checks: readonly Check[]): string {
   const findings = checks.flatMap(({ finding }) => (finding === undefined ? [] : [finding]));
-  if (findings.length < checks.length) return "Looking whether anything is wrong.";
+  if (findings.length < checks.length) return "Checking…";
   const problems = checks.filter(({ finding }) => finding !== undefined && RANKS[finding.tone] === 0);
   if (problems.length > 0) {
     const names = problems.map(({ name }) => inSentence(name)).join("; ");
@@ -176,7 +176,13 @@ function FoundTable({ checks }: { readonly checks: readonly Check[] }) {
 }
 
 /** What the service is for. */
-function Stopped({ bars, now }: { readonly bars: readonly Bar[]; readonly now: UsageNow | undefined }) {
+function DuplicatesStopped({
+  bars,
+  now,
+}: {
+  readonly bars: readonly Bar[];
+  readonly now: UsageNow | undefined;
+}) {
   return (
     <p className={styles.stopped}>
       <strong>{formatNoun(totalOf(bars, "duplicates"), "duplicate", "duplicates")} stopped</strong> in 24 h,

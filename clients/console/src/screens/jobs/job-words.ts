@@ -20,7 +20,7 @@ export function stateOf({ state }: Pick<RecordJob, "state">): Mark {
   }
 }
 
-/** Returns the id of a job; undefined: the text is none. An id of the contract is an int64; a longer text names no job. */
+/** Returns the id of a job; undefined: the text is not an id. An id of the contract is an int64; a longer text names no job. */
 export function parseJobId(text: string): bigint | undefined {
   return /^[1-9][0-9]{0,17}$/.test(text) ? BigInt(text) : undefined;
 }

@@ -67,11 +67,12 @@ export function declinedEvents(calls: readonly DeclinedCall[]): readonly Timelin
 const DECLINED: Readonly<globalThis.Record<number, { readonly tone: StateTone; readonly what: string }>> = {
   [DeclinedCall_Outcome.REPLAYED]: { tone: "good", what: "Duplicate got the result" },
   [DeclinedCall_Outcome.IN_PROGRESS]: { tone: "quiet", what: "Duplicate, while another caller held the key" },
-  [DeclinedCall_Outcome.AMBIGUOUS]: { tone: "attention", what: "Duplicate, while nobody knew the outcome" },
+  [DeclinedCall_Outcome.AMBIGUOUS]: { tone: "attention", what: "Duplicate, while no one knew the outcome" },
   [DeclinedCall_Outcome.MISMATCHED]: { tone: "bad", what: "Refused: a different request with this key" },
   [DeclinedCall_Outcome.TOO_OLD]: { tone: "bad", what: "Refused: the key is too old" },
   [DeclinedCall_Outcome.OVER_QUOTA]: { tone: "bad", what: "Refused: beyond a limit of the tenant" },
   [DeclinedCall_Outcome.SUPERSEDED]: { tone: "bad", what: "Refused: a late worker had lost the key" },
+  [DeclinedCall_Outcome.UNREADABLE]: { tone: "bad", what: "Refused: the record cannot be decrypted" },
 };
 
 /** Events of the same instant stay in their order: an attempt's end comes before the next claim. */

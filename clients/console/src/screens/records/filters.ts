@@ -45,12 +45,12 @@ export function requestOf(filters: Filters): MessageInitShape<typeof ListRecords
   };
 }
 
-/** Returns why a fingerprint is none; undefined: it is one, or empty. */
+/** Returns why a fingerprint is invalid; undefined: it is valid, or empty. */
 export function fingerprintProblem(hex: string): string | undefined {
   return hex === "" || parseFingerprint(hex) !== undefined ? undefined : "64 hexadecimal digits.";
 }
 
-/** Returns why a job's id is none; undefined: it is one, or empty. */
+/** Returns why a job's id is invalid; undefined: it is valid, or empty. */
 export function jobProblem(id: string): string | undefined {
   return id === "" || parseJobId(id) !== undefined ? undefined : "The number of a job, such as 12.";
 }

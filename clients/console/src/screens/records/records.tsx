@@ -126,7 +126,7 @@ function RecordList({ filters }: { readonly filters: Filters }) {
         <Empty command={command}>
           {isFiltered
             ? `No ${token === "" ? "record matches" : "more records match"}.`
-            : "No key has been claimed, or no record is remembered any more."}
+            : "No key has been claimed, or all records have ended."}
         </Empty>
       }
       command={command}

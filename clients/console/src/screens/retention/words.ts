@@ -18,7 +18,7 @@ export function nameVerdict({ kind }: Verdict): Mark {
   return { tone: TONES[kind], word: VERDICT_NAMES[kind] };
 }
 
-/** Nobody counts parts of many duplicates. */
+/** No one counts parts of many duplicates. */
 function wholeFrom10(estimate: number): number {
   return estimate < 10 ? estimate : Math.round(estimate);
 }

@@ -97,7 +97,7 @@ function TenantFacts({ tenant: { state, createdAt, name } }: { readonly tenant: 
             {state === Tenant_State.DELETING && (
               <span className={common.quiet}>
                 {" "}
-                Its records are being removed; nothing can be changed any more.
+                Its records are being removed; nothing can be changed.
               </span>
             )}
           </>

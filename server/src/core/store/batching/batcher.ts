@@ -351,7 +351,7 @@ class PendingOperation<Op, Row> {
     }
   }
 
-  /** Replaces the operation's duplicates by others, and its leader by itself. */
+  /** Replaces the operation's duplicates by others, and makes it its own leader. */
   lead(others: readonly PendingOperation<Op, Row>[]): void {
     this.#leader = undefined;
     this.duplicates.length = 0;

@@ -95,7 +95,7 @@ test("the shards of a node take turns, in the order in which they asked", async 
   expect(sent.map(({ keys }) => keys.join())).toEqual(["a1", "b1", "a2"]);
 });
 
-test("the rows of a call share one converter, whatever their shards are", async () => {
+test("the rows of a call share one converter across shards", async () => {
   let converters = 0;
   const { batcher } = newBatcher({
     execute: (_run, keys) => Promise.resolve(keys),

@@ -1,5 +1,5 @@
 /**
- * What a semicolon or a value can stand in: a comment, a text (`e'…'` with backslashes), a quoted name, a
+ * What may contain a semicolon or a value: a comment, a text (`e'…'` with backslashes), a quoted name, a
  * dollar-quoted text. One that does not end reaches to the end of the SQL. Comments within comments are not
  * recognised.
  * https://www.postgresql.org/docs/current/sql-syntax-lexical.html

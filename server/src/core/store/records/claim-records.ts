@@ -1,12 +1,12 @@
 import { clockMoved, type DatabaseClock } from "../../domain/database-clock.ts";
 import { claimAfterLoss, type RecordLoss } from "../../domain/late-keys.ts";
-import { awaitLate, type Deadline } from "../../domain/operation.ts";
+import { type Deadline, settlePending } from "../../domain/operation.ts";
 import {
+  addMs,
   answerClaim,
   type ClaimCommand,
   claimed,
   type LiveRecord,
-  laterMs,
   unfinishedPhase,
 } from "../../domain/record.ts";
 import { createReplyRoom, type ReplyRoom } from "../../domain/reply-room.ts";
@@ -93,7 +93,7 @@ export function createClaimRecords(
       takeOver,
     );
     let room: ReplyRoom | undefined;
-    return await awaitLate(outcomes, (outcome) => {
+    return await settlePending(outcomes, (outcome) => {
       if (outcome.kind !== "completed" || outcome.record === undefined) return undefined;
       room ??= createReplyRoom();
       const filling = fillResult(outcome.record, deadline, room);
@@ -161,7 +161,7 @@ function newRecord(
   fencingToken: number,
   { grantedAtMs, answeredAtMs }: Grant,
 ): LiveRecord {
-  const leaseExpiresAtMs = laterMs(grantedAtMs, leaseMs);
+  const leaseExpiresAtMs = addMs(grantedAtMs, leaseMs);
   return {
     id,
     phase: unfinishedPhase(leaseExpiresAtMs > grantedAtMs, onLeaseExpiry),
@@ -174,7 +174,7 @@ function newRecord(
     claimedAtMs: grantedAtMs,
     leaseExpiresAtMs,
     leaseRemainingMs: leaseExpiresAtMs - answeredAtMs,
-    expiresAtMs: laterMs(grantedAtMs, Math.max(keyRetentionS * 1000, leaseMs)),
+    expiresAtMs: addMs(grantedAtMs, Math.max(keyRetentionS * 1000, leaseMs)),
     checkpoint: undefined,
   };
 }

@@ -5,8 +5,8 @@ import { RECORD_SELECT, type RecordRow } from "./record-row.ts";
 /*
  * The statements of a claim, each whole: `explain (generic_plan)` accepts them as they are. All three take
  * the same thirteen parameters, as values or as arrays, and insert the same columns (statements.test.ts). The
- * batches have one more, until when each claim may begin a new life of its key, in milliseconds since the
- * Unix epoch; null: for ever. A take-over also has the latest time that it may take for now.
+ * batches have one more, the latest time at which each claim may create a new record, in milliseconds since the
+ * Unix epoch; null: no limit. A take-over also has the latest time that it may take for now.
  * README.md says how statements on records are written.
  */
 
@@ -102,11 +102,11 @@ select (g.fencing_token - 1)::numeric as "baseToken",
  * same life, attempt + 1. A key without a row is inserted. If the key is too old, and its record was deleted
  * since it was read, the inserted row is a forgotten one, which answers nothing.
  *
- * A retention that ends later than $15, in milliseconds since the Unix epoch, has not ended, whatever now() is: the
+ * A retention that ends later than $15, in milliseconds since the Unix epoch, has not ended, regardless of what now() is: the
  * database's clock may have been set forward (core/domain/database-clock.ts). `least` skips a null.
  *
- * `ended` has the rows of lives that have ended, as they were before this statement: a statistic, and no part of the
- * decision. An object finds them by their names, because a join of both would compare each row with each other row.
+ * `ended` has the rows of lives that have ended, as they were before this statement: for statistics only; it
+ * does not affect the decision. An object finds them by their names, because a join of both would compare each row with each other row.
  *
  * The conditions compare with excluded.claimed_at rather than now(), because Citus allows only immutable
  * functions there. Hence also jsonb_object, whose values are texts.

@@ -1,5 +1,5 @@
 import type { Deadline } from "../../domain/operation.ts";
-import { type CachedCompletion, laterMs } from "../../domain/record.ts";
+import { addMs, type CachedCompletion } from "../../domain/record.ts";
 import { resultBytes } from "../../domain/result-bytes.ts";
 import { answerComplete, type CompleteCommand, completed } from "../../domain/settlement.ts";
 import type { RecordsDatabase } from "../batching/sharded-batcher.ts";
@@ -143,8 +143,8 @@ function readCompleted(
       fingerprint: fingerprint ? Buffer.from(fingerprint, "hex") : undefined,
       firstClaimedAtMs: firstClaimedAtMs?.[i] as number,
       completedAtMs,
-      resultExpiresAtMs: laterMs(completedAtMs, (resultRetentionsS?.[i] as number) * 1000),
-      expiresAtMs: laterMs(completedAtMs, (keyRetentionsS?.[i] as number) * 1000),
+      resultExpiresAtMs: addMs(completedAtMs, (resultRetentionsS?.[i] as number) * 1000),
+      expiresAtMs: addMs(completedAtMs, (keyRetentionsS?.[i] as number) * 1000),
       result: command.result,
     };
   }

@@ -1,5 +1,5 @@
 import type { DatabaseClock } from "../../domain/database-clock.ts";
-import { awaitLate, type Deadline, mapSettled, type Settled } from "../../domain/operation.ts";
+import { type Deadline, mapSettled, type Settled, settlePending } from "../../domain/operation.ts";
 import { type LiveRecord, type RecordId, recordName } from "../../domain/record.ts";
 import { Refusal } from "../../domain/refusal.ts";
 import { createReplyRoom } from "../../domain/reply-room.ts";
@@ -101,7 +101,7 @@ export function recordsOf(
 export function createReadRecords(readings: Readings, fillResult: FillResult) {
   return async (ids: readonly RecordId[], deadline: Deadline) => {
     const room = createReplyRoom();
-    return await awaitLate(
+    return await settlePending(
       await readings.submitAll(ids, deadline),
       (record) => record && fillResult(record, deadline, room),
     );

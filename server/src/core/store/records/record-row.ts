@@ -148,7 +148,7 @@ export function parseRecord(
 }
 
 /**
- * Returns the record of a row that its statement has found to be one, by now or by the earlier course of a clock that was
+ * Returns the record of a row that its statement has found to be one, by now or by the previous clock of a database whose clock was
  * set, and whose values are not encrypted or not selected.
  *
  * @param latestMs as DatabaseClock.

@@ -73,7 +73,7 @@ update api_keys set digest = $3::bytea, pepper_mark = $4::bytea
  where id = $1::text and digest = $2::bytea`,
 };
 
-/** Stores a key's digest under another pepper, unless the digest is not `replaced` any more. */
+/** Stores a key's digest under another pepper, unless the digest is no longer `replaced`. */
 export async function storeKeyDigest(
   runner: Runner,
   id: string,

@@ -55,7 +55,7 @@ describe("what is refused", () => {
     );
   });
 
-  test("whatever comes behind a message, before more of it is kept", () => {
+  test("what comes after a message, before more of it is kept", () => {
     const reader = createMessageReader(MAX_BYTES);
     reader.push(frameMessage(MESSAGE));
     expect(() => reader.push(Buffer.alloc(1))).toThrow(expect.objectContaining({ code: Code.Unimplemented }));
@@ -105,7 +105,7 @@ describe("a stream's messages", () => {
   });
 });
 
-test("a message is framed with what stands behind it", () => {
+test("a message is framed with the bytes that follow it", () => {
   expect(frameMessage(Buffer.from("ab"), Buffer.from("c"))).toEqual(Buffer.from("\0\0\0\0\x03abc", "latin1"));
 });
 

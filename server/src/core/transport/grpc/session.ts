@@ -44,7 +44,7 @@ type SessionState =
   | { readonly name: "active" }
   /**
    * GOAWAY has been sent: HTTP/2 refuses new streams, and open ones may finish until `cutTimer` fires. There
-   * are no keepalive PINGs: Node cancels the PINGs of a session that closes. The session ends when its last
+   * are not keepalive PINGs: Node cancels the PINGs of a session that closes. The session ends when its last
    * stream closes.
    */
   | { readonly name: "draining"; readonly cutTimer: NodeJS.Timeout }

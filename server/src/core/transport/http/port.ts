@@ -161,7 +161,7 @@ function createConnectionTurns(answer: (waiting: Waiting) => void): (added: Wait
     const next = waiting.shift();
     isBusy = next !== undefined;
     if (next === undefined) return;
-    // Also emitted when the connection is cut; then the requests behind it are answered to nobody, and cost nothing.
+    // Also emitted when the connection is cut; then the requests after it are answered to no one, and cost nothing.
     next.response.once("close", startNext);
     if (next.request.socket.destroyed) next.response.destroy();
     else answer(next);

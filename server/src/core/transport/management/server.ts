@@ -84,7 +84,7 @@ function hasCertificate({ socket }: IncomingMessage): boolean {
 
 /**
  * Returns a function that renders at most once at a time, into bytes that all who ask in the meantime share. After a rendering it
- * rests, and those who ask then get the next one: nobody gets metrics from before the question, but for those of one in progress.
+ * rests, and those who ask then get the next one: no one gets metrics from before the question, but for those of one in progress.
  */
 function createSharedRendering(render: () => Promise<string>, maxRestMs: number): () => Promise<Buffer> {
   let shared: Promise<Buffer> | undefined;

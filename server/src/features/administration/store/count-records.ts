@@ -51,10 +51,10 @@ select count(*)::int as examined,
 type Row = RowOf<RecordCounts> & { readonly examined: number; readonly lastKey: string | null };
 
 /**
- * Counts at most MAX_COUNTED records of a namespace in the order of their keys, from the first one behind `afterKey`. `next` is the
- * key behind which the next range begins; undefined: none is left.
+ * Counts at most MAX_COUNTED records of a namespace in the order of their keys, from the first one after `afterKey`. `next` is the
+ * key after which the next range begins; undefined: none is left.
  *
- * @param latestMs as DatabaseClock: a record counts until its retention ends by the clock's earlier course.
+ * @param latestMs as DatabaseClock: a record counts until its retention ends by the previous clock.
  */
 export async function countRecords(
   runner: Runner,

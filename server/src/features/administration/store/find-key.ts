@@ -9,11 +9,11 @@ import { findNamespacesInUse } from "./list-namespaces-in-use.ts";
 export const MAX_EXAMINED_NAMESPACES = 2000;
 
 /**
- * Finds the record with a key in each of these namespaces by one look at the primary key. The namespaces come from a
+ * Finds the record with a key in each of these namespaces by one search of the primary key. The namespaces come from a
  * statement of their own, because Citus does not read records for a function in a statement on records.
  */
-const lookAtKey = {
-  name: "look_at_key",
+const selectKey = {
+  name: "select_key",
   text: `
 select ${RECORD_SELECT},
        null::bytea as checkpoint_state, null::text as result_metadata, null::bytea as result_payload
@@ -29,11 +29,11 @@ select ${RECORD_SELECT},
 };
 
 /**
- * Returns the records of a tenant with exactly this key, up to `limit`, in the first MAX_EXAMINED_NAMESPACES namespaces behind
- * `afterNamespace`: without payloads, results' metadata and the states of checkpoints. The next search begins behind the namespace
+ * Returns the records of a tenant with exactly this key, up to `limit`, in the first MAX_EXAMINED_NAMESPACES namespaces after
+ * `afterNamespace`: without payloads, results' metadata and the states of checkpoints. The next search begins after the namespace
  * `next`; undefined: there are no more.
  *
- * @param latestMs as DatabaseClock: a record is listed until its retention ends by the clock's earlier course.
+ * @param latestMs as DatabaseClock: a record is listed until its retention ends by the previous clock.
  */
 export async function findKey(
   runner: Runner,
@@ -45,7 +45,7 @@ export async function findKey(
   const namespaces = await findNamespacesInUse(runner, tenantId, afterNamespace, MAX_EXAMINED_NAMESPACES);
   if (namespaces.length === 0) return { items: [], next: undefined };
   const names = textArray(namespaces.map(({ name }) => name));
-  const rows = await runner.run<RecordRow>(lookAtKey, [tenantId, names, key, limit, latestMs ?? null]);
+  const rows = await runner.run<RecordRow>(selectKey, [tenantId, names, key, limit, latestMs ?? null]);
   const items = rows.map((row) => listedRecord(row, latestMs));
   if (rows.length === limit) return { items, next: rows.at(-1)?.namespace };
   const wasFull = namespaces.length === MAX_EXAMINED_NAMESPACES;

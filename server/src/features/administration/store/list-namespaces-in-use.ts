@@ -13,7 +13,7 @@ select u.name,
  order by u.name`,
 };
 
-/** Returns at most `limit` of a tenant's namespaces that have records, by name, behind `afterName`. */
+/** Returns at most `limit` of a tenant's namespaces that have records, by name, after `afterName`. */
 export async function findNamespacesInUse(
   runner: Runner,
   tenantId: number,

@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { isOutdated, loadPolicies } from "../../../core/calls/authority.ts";
 import type { Call } from "../../../core/calls/call.ts";
-import { parsing } from "../../../core/claims/messages.ts";
+import { readRecordId } from "../../../core/claims/messages.ts";
 import type { DatabaseClock } from "../../../core/domain/database-clock.ts";
 import {
   MAX_CHECKPOINT_NAME_BYTES,
@@ -42,7 +42,7 @@ import { recordJobMessage } from "../tenant-messages.ts";
 import { administeredPart, administeredTenant, lockOwnTenant, tenantOfNamespace } from "./own-tenant.ts";
 import { newRecordJob } from "./record-jobs.ts";
 
-/** Returns the RPCs that resolve one record, whoever holds it, and that count and resolve many. */
+/** Returns the RPCs that resolve one record, regardless of its holder, and that count and resolve many. */
 export function createResolveRecords(
   parts: AdministrationParts,
 ): TenantAdminRpcs<"resolveRecord" | "countAmbiguousRecords" | "resolveAmbiguousRecords"> {
@@ -102,7 +102,7 @@ export function createResolveRecords(
 
 /** Parses a resolution. @throws Refusal INVALID_REQUEST with every violation; NAMESPACE_DENIED; RESULT_TOO_LARGE. */
 function parseResolve(request: ResolveRecordRequest, { principal }: Call): ResolveCommand {
-  const { id, policy, violations } = parsing(request, principal);
+  const { id, policy, violations } = readRecordId(request, principal);
   const { reason, fencingToken } = request;
   parseReason(reason, violations);
   if (fencingToken < 0n) violations.add("fencing_token", "must be a token that Claim returned, or 0");

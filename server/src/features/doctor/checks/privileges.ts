@@ -46,7 +46,7 @@ with needed as (
   union all
   select 'execute on function ' || p.proname
     from pg_proc p
-   where p.proname = any ('{prune_audit_events,renew_installation,database_identity,raise_fencing_tokens,raise_tenant_ids}')
+   where p.proname = any ('{prune_audit_events,renew_installation,database_identity,raise_tenant_ids}')
      and p.pronamespace = 'public'::regnamespace
      and not has_function_privilege(p.oid, 'execute')
   union all

@@ -176,7 +176,7 @@ describe("the recommendation", () => {
     });
   });
 
-  test("is none if more repeats are late than the target allows with every retention", () => {
+  test("is absent if more repeats are late than the target allows with every retention", () => {
     const always = observed({
       late: Array.from({ length: 30 }, (_, day) => lateOf(day, 300 * DAY_S, 50)),
     });

@@ -91,7 +91,7 @@ select g.fingerprint_hash
  limit $5::int`,
 };
 
-/** A month: older claims may be of callers that were mended. */
+/** A month: older claims may be of callers that were fixed. */
 const DAYS = 30;
 
 interface Counts extends Omit<KeyObservations, "fingerprints"> {
@@ -123,7 +123,7 @@ export async function findPromptFingerprints(
   return rows.map(({ fingerprint_hash: hash }) => hash);
 }
 
-/** Finds namespaces by one look at the primary key for each, however many days it has. */
+/** Finds namespaces by one search of the primary key for each, however many days it has. */
 const listObserved = {
   name: "list_observed_namespaces",
   text: `
@@ -147,7 +147,7 @@ with recursive observed (name) as (
 select name from observed where name is not null limit $3::int`,
 };
 
-/** Returns at most `limit` of a tenant's namespaces whose keys were observed, by name, behind `afterName`. */
+/** Returns at most `limit` of a tenant's namespaces whose keys were observed, by name, after `afterName`. */
 export async function findObservedNamespaces(
   runner: Runner,
   tenantId: number,

@@ -12,7 +12,7 @@ export type AmbiguousRange = Pick<
 export const MAX_EXAMINED_ROWS = 5000;
 
 /**
- * Counts by the earlier course of a clock that was set. It also bounds the ends of leases: a job that resolves the counted
+ * Counts by the previous clock. It also bounds the ends of leases: a job that resolves the counted
  * records begins when the clock is right again, and must not reach those that became ambiguous after the count.
  */
 const countMatchingRows = {
@@ -54,7 +54,7 @@ interface Row {
  * Counts the ambiguous records of a range that match, among MAX_EXAMINED_ROWS ambiguous records behind a position.
  *
  * @param latestMs as DatabaseClock: a record is ambiguous from the end of its lease until that of its retention by the
- * clock's earlier course.
+ * previous clock.
  */
 export async function countMatching(
   runner: Runner,
@@ -77,9 +77,9 @@ export async function countMatching(
   const { examined, matching, last, nowMs } = row;
   return {
     matching,
-    /** The database's clock at the statement, by its earlier course if it was set, in milliseconds since the Unix epoch. */
+    /** The database's clock at the statement, by the previous clock if it was set, in milliseconds since the Unix epoch. */
     nowMs,
-    /** The next count begins behind this position; undefined: there are no more records. */
+    /** The next count begins after this position; undefined: there are no more records. */
     next: examined === MAX_EXAMINED_ROWS ? (last ?? undefined) : undefined,
   };
 }

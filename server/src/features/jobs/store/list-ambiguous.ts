@@ -16,15 +16,15 @@ export interface AmbiguousCursor {
 /** The position before all ambiguous records. */
 export const BEFORE_ALL_AMBIGUOUS: AmbiguousCursor = { since: "-infinity", namespace: "", key: "" };
 
-/** Maximum rows that one statement examines, as of `look_at_records`. The statement's text has the number, too. */
+/** Maximum rows that one statement examines, as of `scan_records`. The statement's text has the number, too. */
 export const MAX_EXAMINED_AMBIGUOUS = 5000;
 
 /**
  * Examines a range of the index of ambiguous records, and returns the rows that match the filter. The last
- * examined row is returned even if it does not match, so that the next search can begin behind it.
+ * examined row is returned even if it does not match, so that the next search can begin after it.
  */
-const lookAtAmbiguousRecords = {
-  name: "look_at_ambiguous_records",
+const scanAmbiguousRecords = {
+  name: "scan_ambiguous_records",
   text: `
 with examined as materialized (
   select r.expires_at > least(now(), to_timestamp($14::float8 / 1000))
@@ -63,7 +63,7 @@ type AmbiguousRow = ExaminedRow & Pick<AmbiguousCursor, "since">;
  * Returns the first ambiguous records behind a position that match, the oldest first, up to `limit`, among at
  * most `maxExamined` rows.
  *
- * @param latestMs as DatabaseClock: a record is listed until its retention ends by the clock's earlier course.
+ * @param latestMs as DatabaseClock: a record is listed until its retention ends by the previous clock.
  */
 export async function findAmbiguous(
   runner: Runner,
@@ -73,7 +73,7 @@ export async function findAmbiguous(
   latestMs?: number,
   maxExamined = MAX_EXAMINED_AMBIGUOUS,
 ) {
-  const rows = await runner.run<AmbiguousRow>(lookAtAmbiguousRecords, [
+  const rows = await runner.run<AmbiguousRow>(scanAmbiguousRecords, [
     filter.tenantId,
     behind.since,
     behind.namespace,
@@ -95,7 +95,7 @@ export async function findAmbiguous(
   return {
     /** Each with its position. Without payloads, results' metadata and the states of checkpoints. */
     found: wanted.map((row) => ({ record: listedRecord(row, latestMs), at: cursorAt(row) })),
-    /** The next search begins behind this position; undefined: there are no more records. */
+    /** The next search begins after this position; undefined: there are no more records. */
     next: last && cursorAt(last),
   };
 }

@@ -49,10 +49,10 @@ export const FILTER_STATE = { ...STATE, ambiguous: 4 } as const;
 /**
  * Examines a range of the primary key, and returns the rows that match the filter. A forgotten row, or one
  * whose retention has ended, is not a record. The last examined row is returned even if it does not match, so
- * that the next search can begin behind it.
+ * that the next search can begin after it.
  */
-const lookAtRecords = {
-  name: "look_at_records",
+const scanRecords = {
+  name: "scan_records",
   text: `
 with examined as materialized (
   select r.state <> 0 /* forgotten */
@@ -93,7 +93,7 @@ export interface ExaminedRow extends RecordRow {
   readonly rows_examined: number;
 }
 
-/** Returns the rows that match, and the row behind which the next search begins; undefined: there are no more. */
+/** Returns the rows that match, and the row after which the next search begins; undefined: there are no more. */
 export function pageOf<Row extends ExaminedRow>(rows: readonly Row[], limit: number, maxExamined: number) {
   const wanted = rows.filter((row) => row.wanted);
   const isFull = wanted.length === limit;
@@ -104,7 +104,7 @@ export function pageOf<Row extends ExaminedRow>(rows: readonly Row[], limit: num
 /**
  * Returns the first records from a position on that match, up to `limit`, among at most MAX_EXAMINED rows.
  *
- * @param latestMs as DatabaseClock: a record is listed until its retention ends by the clock's earlier course.
+ * @param latestMs as DatabaseClock: a record is listed until its retention ends by the previous clock.
  */
 export async function findRecords(
   runner: Runner,
@@ -114,7 +114,7 @@ export async function findRecords(
   latestMs?: number,
 ) {
   const until = endOf(filter);
-  const rows = await runner.run<ExaminedRow>(lookAtRecords, [
+  const rows = await runner.run<ExaminedRow>(scanRecords, [
     filter.tenantId,
     from.namespace,
     from.key,
@@ -161,7 +161,7 @@ export function cursorBehind({ namespace, key }: RecordCursor): RecordCursor {
   return { namespace, key: key + LOWEST };
 }
 
-/** Returns the first position behind every record that may match. */
+/** Returns the first position after every record that may match. */
 export function endOf({ namespace, keyPrefix, key }: KeyRange): RecordCursor {
   if (namespace === undefined) return { namespace: HIGHEST, key: "" };
   if (key !== "") return cursorBehind({ namespace, key });

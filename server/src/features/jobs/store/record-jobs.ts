@@ -49,7 +49,7 @@ export type NewRecordJob = Pick<RecordJob, "tenantId" | "namespace"> & {
 /**
  * Creates a job that begins after a delay, in the transaction of the change that it continues.
  *
- * @param latestMs as DatabaseClock: the delay begins by the clock's earlier course.
+ * @param latestMs as DatabaseClock: the delay begins by the previous clock.
  */
 export async function insertRecordJob(
   transaction: Runner,
@@ -110,7 +110,7 @@ export interface TakenJob extends RecordJob {
 
 /**
  * Locks a due job until the transaction ends, and returns it; undefined if there is none. The job is of the first tenant after
- * `afterTenantId`, or else of the first tenant of all, but is none of `besides`, and no other transaction has locked it. If the
+ * `afterTenantId`, or else of the first tenant of all, but not in `besides`, and no other transaction has locked it. If the
  * caller dies, its transaction ends.
  *
  * Of one tenant, jobs of one kind are taken in the order of their creation, and a re-stamping after the jobs that resolve: it may
@@ -182,7 +182,7 @@ select ${COLUMNS}
 
 /**
  * Locks a tenant's job until the transaction ends: a batch of the job that runs is waited for, and no other
- * one begins. Returns undefined if the tenant has no such job; the deletion of a tenant is none of its jobs.
+ * one begins. Returns undefined if the tenant has no such job; the deletion of a tenant is not one of its jobs.
  */
 export async function lockRecordJob(
   transaction: Runner,

@@ -4,7 +4,7 @@ import type { Runner, Statement } from "../../../core/store/pool.ts";
 export interface RecordPage {
   readonly tenantId: number;
   readonly namespace: string;
-  /** The page begins behind this key. Empty: with the first record. */
+  /** The page begins after this key. Empty: with the first record. */
   readonly afterKey: string;
   readonly limit: number;
 }

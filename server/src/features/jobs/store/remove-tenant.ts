@@ -22,7 +22,7 @@ const OWNED_TABLES: readonly (readonly [table: string, ...key: KeyColumn[]])[] =
   ["usage_hours", HOUR, NAMESPACE],
   ["key_histories", ["slot", "int", "-2147483648"]],
   ["namespaces", ["name", "text", ""]],
-  // At most 20 for each API key or token's subject, and its index has nothing behind the tenant.
+  // At most 20 for each API key or token's subject, and its index has nothing after the tenant.
   ["console_sessions"],
   ["api_keys", ["created_at", "timestamptz", "-infinity"], ["id", "text", ""]],
 ];
@@ -65,7 +65,7 @@ const removeTenantRow = {
  * Removes at most `maxRows` rows of a deleted tenant whose records are removed, and the tenant itself once none are left. Audit
  * events are kept.
  *
- * @param position what the batch before returned; empty: this is the first. Each batch begins behind the rows that those before
+ * @param position what the batch before returned; empty: this is the first. Each batch begins after the rows that those before
  *   removed, since indexes keep them until the next vacuum.
  * @returns undefined if the tenant was removed, with all rows that were added behind a position.
  */

@@ -13,7 +13,7 @@ import { type PageOutcome, type RecordPage, runOnPage } from "./record-page.ts";
  * Only completed records have cached copies, which are right until they end. Those of a record that was completed after the
  * page was read count as outdated, because the page does not know when they end.
  *
- * Parameters behind the page's: the old retention of key, result and failure ($5 to $7), and the new one ($8
+ * Parameters after the page's: the old retention of key, result and failure ($5 to $7), and the new one ($8
  * to $10), in seconds. `restamp_records` also has the latest time that it may take for now ($11), in milliseconds since
  * the Unix epoch: the database's clock may have been set forward (core/domain/database-clock.ts). `least` skips a null. And it
  * has the times until when records were claimed that it changes ($12 and $13, ClaimedBefore): a later policy may have

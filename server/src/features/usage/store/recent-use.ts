@@ -11,7 +11,7 @@ import {
 } from "../recent-use.ts";
 
 /**
- * SQL for now, by the earlier course of a clock that was set: the minutes of replicas' own clocks are compared with it, and
+ * SQL for now, by the previous clock: the minutes of replicas' own clocks are compared with it, and
  * what is valid for seconds must not stay so for hours. The parameter is a time as DatabaseClock.latestMs.
  */
 function nowBy(parameter: string): string {
@@ -144,7 +144,7 @@ export interface UsedMinute {
   readonly peakClaimsPerSecond: number;
 }
 
-/** Each replica has a row for each minute in which it was used: each is read once, whatever the number of tenants. */
+/** Each replica has a row for each minute in which it was used: each is read once, regardless of the number of tenants. */
 const readMinuteRows = {
   name: "read_usage_minutes",
   text: `

@@ -29,7 +29,7 @@ const FIRST_COUNTER = 15;
 const COUNTER_ARRAYS = USAGE_COUNTERS.map((_, index) => `$${index + FIRST_COUNTER}::bigint[]`).join(", ");
 const SUMS = USAGE_COUNTERS.map((name) => `${name} = u.${name} + excluded.${name}`).join(",\n  ");
 
-/** SQL for the hour of a flush: now, by the earlier course of a clock that was set. */
+/** SQL for the hour of a flush: now, by the previous clock. */
 const THIS_HOUR = hourOf(
   `least(now(), to_timestamp($${FIRST_COUNTER + USAGE_COUNTERS.length}::float8 / 1000))`,
 );
@@ -175,7 +175,7 @@ select ${COLUMNS}
  limit $2::int`,
 };
 
-/** SQL for the hours in which a tenant was used, by one look at the primary key for each, however many namespaces were used in it. */
+/** SQL for the hours in which a tenant was used, by one search of the primary key for each, however many namespaces were used in it. */
 const USED_HOURS = `
 bounds as materialized (
   select ${FIRST_HOUR} as first, coalesce(to_timestamp($4::float8 / 1000), 'infinity') as until
@@ -259,7 +259,7 @@ export async function readUsage(
 /** The use of an hour: of all namespaces together, or of one. */
 export type UsageSum = Pick<UsageHourRow, "counters" | "hourMs">;
 
-/** Adds the rows of each hour, which lie side by side in the primary key. `'~'` sorts behind every namespace. */
+/** Adds the rows of each hour, which lie side by side in the primary key. `'~'` sorts after every namespace. */
 const sumUsageRows = {
   name: "sum_usage",
   text: `
@@ -280,8 +280,8 @@ select extract(epoch from used.hour) * 1000 as hour_ms, s.*
 type SumRow = Readonly<Record<UsageCounter, string | null>> & { readonly hour_ms: number };
 
 /**
- * Sums the first `limit` hours in which the tenant was used, behind the hour that was read last. `next`: the next search begins
- * behind this hour; undefined: there are no more hours.
+ * Sums the first `limit` hours in which the tenant was used, after the hour that was read last. `next`: the next search begins
+ * after this hour; undefined: there are no more hours.
  *
  * @param latestMs as DatabaseClock.
  */
