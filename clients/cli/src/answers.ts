@@ -2,8 +2,16 @@ import { createReadStream } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { ConnectError } from "@connectrpc/connect";
 import { errorFromCall, ListRecordsRequest_Order, type TenantAdmin } from "@onceward/client/admin";
-import { type Answered, type Answers, MAX_ANSWERS_BYTES, type Matched, matchAnswers, readAnswers, reconciliationFile } from "#words/answers";
 import { Record_State, type RecordMessage } from "@onceward/client/proto";
+import {
+  type Answered,
+  type Answers,
+  MAX_ANSWERS_BYTES,
+  type Matched,
+  matchAnswers,
+  readAnswers,
+  reconciliationFile,
+} from "#words/answers";
 import { readText } from "./bounded-text.ts";
 import { EXIT, messageOf, Outcome, UsageError } from "./failure.ts";
 import { confirm, type Host } from "./host.ts";

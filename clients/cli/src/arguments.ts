@@ -1,6 +1,6 @@
-import { parseBytes } from "#words/bytes";
-import { type TypedField } from "#words/field-facts";
 import { type Command, InvalidArgumentError, Option } from "commander";
+import { parseBytes } from "#words/bytes";
+import type { TypedField } from "#words/field-facts";
 import { UsageError } from "./failure.ts";
 import { visible } from "./terminal.ts";
 

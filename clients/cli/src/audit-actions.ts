@@ -1,8 +1,8 @@
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
 import { IdentityService, OperatorService, TenantAdminService } from "@onceward/client/admin";
-import { ACTIONS_WITHOUT_RPC } from "#words/audit-actions";
 import { IdempotencyService } from "@onceward/client/proto";
 import { InvalidArgumentError } from "commander";
+import { ACTIONS_WITHOUT_RPC } from "#words/audit-actions";
 import { didYouMean } from "./similar.ts";
 
 const RPCS = [TenantAdminService, OperatorService, IdempotencyService, IdentityService].flatMap(

@@ -1,5 +1,11 @@
 import { type Duration, durationMs } from "@bufbuild/protobuf/wkt";
-import { type Policy, Policy_LateKeys, Policy_OnLeaseExpiry, type RecordJob, type RetentionEffect } from "@onceward/client/admin";
+import {
+  type Policy,
+  Policy_LateKeys,
+  Policy_OnLeaseExpiry,
+  type RecordJob,
+  type RetentionEffect,
+} from "@onceward/client/admin";
 import type { FieldsSet } from "./arguments.ts";
 import { UsageError } from "./failure.ts";
 import { confirm, type YesOption } from "./host.ts";

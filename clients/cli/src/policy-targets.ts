@@ -1,7 +1,12 @@
 import { create } from "@bufbuild/protobuf";
 import { FieldMaskSchema } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError } from "@connectrpc/connect";
-import { PolicySchema, type TenantAdmin, UpdateNamespaceResponseSchema, UpdateTenantResponseSchema } from "@onceward/client/admin";
+import {
+  PolicySchema,
+  type TenantAdmin,
+  UpdateNamespaceResponseSchema,
+  UpdateTenantResponseSchema,
+} from "@onceward/client/admin";
 import type { FieldsSet } from "./arguments.ts";
 import { countLateClaims } from "./late-keys.ts";
 import type { PolicyHolder, PolicyTarget } from "./policy-change.ts";

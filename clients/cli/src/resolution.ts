@@ -1,6 +1,11 @@
 import { createReadStream } from "node:fs";
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
-import { type ResolveRecordRequest, ResolveRecordRequest_CompleteSchema, ResolveRecordRequest_ForgetSchema, ResolveRecordRequest_ReleaseSchema } from "@onceward/client/admin";
+import {
+  type ResolveRecordRequest,
+  ResolveRecordRequest_CompleteSchema,
+  ResolveRecordRequest_ForgetSchema,
+  ResolveRecordRequest_ReleaseSchema,
+} from "@onceward/client/admin";
 import { Result_Kind, type ResultSchema } from "@onceward/client/proto";
 import { type Command, InvalidArgumentError } from "commander";
 import { readText } from "./bounded-text.ts";

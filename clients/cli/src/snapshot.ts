@@ -1,5 +1,11 @@
 import { type Timestamp, timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
-import { GetUsageRequest_Grouping, type RecordJob, RecordJob_State, RecordJobSchema, type TenantAdmin } from "@onceward/client/admin";
+import {
+  GetUsageRequest_Grouping,
+  type RecordJob,
+  RecordJob_State,
+  RecordJobSchema,
+  type TenantAdmin,
+} from "@onceward/client/admin";
 import { Record_State } from "@onceward/client/proto";
 import { asJson, enumName } from "./output.ts";
 import { collectPages } from "./pages.ts";

@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
-import { expect, it } from "vitest";
 import { RecordSchema } from "@onceward/client/proto";
+import { expect, it } from "vitest";
 import { matchAnswers, readAnswers, reconciliationFile } from "./answers.ts";
 
 const record = (namespace: string, key: string) => create(RecordSchema, { namespace, key });

@@ -1,8 +1,6 @@
 import { create } from "@bufbuild/protobuf";
+import { PolicyBoundsSchema, PolicySchema, TenantUsageSchema, UsageNowSchema } from "@onceward/client/proto";
 import { expect, it } from "vitest";
-import { TenantUsageSchema } from "@onceward/client/proto";
-import { PolicyBoundsSchema, PolicySchema } from "@onceward/client/proto";
-import { UsageNowSchema } from "@onceward/client/proto";
 import { beyondBounds, effectOfQuotas } from "./limit-effect.ts";
 import { quotaUse, refusedOfBusiest, shareWords } from "./quota-use.ts";
 

@@ -1,5 +1,5 @@
 import { timestampMs } from "@bufbuild/protobuf/wkt";
-import { type RecordMessage, Record_State } from "@onceward/client/proto";
+import { Record_State, type RecordMessage } from "@onceward/client/proto";
 
 /** The newest claim of a record: held under a lease, lapsed (the next claim takes it over), ambiguous, or settled. */
 export type Lease = "held" | "lapsed" | "ambiguous" | "settled";

@@ -1,4 +1,8 @@
-import { createTenantAdmin, GetRetentionAdviceResponseSchema, type TenantAdmin } from "@onceward/client/admin";
+import {
+  createTenantAdmin,
+  GetRetentionAdviceResponseSchema,
+  type TenantAdmin,
+} from "@onceward/client/admin";
 import type { Command } from "commander";
 import { ADVICE_COLUMNS, describeAdvice } from "../advice-text.ts";
 import { parsePerMillion } from "../arguments.ts";

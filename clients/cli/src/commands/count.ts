@@ -1,6 +1,11 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
-import { type CountRecordsResponse, CountRecordsResponseSchema, createTenantAdmin, type TenantAdmin } from "@onceward/client/admin";
+import {
+  type CountRecordsResponse,
+  CountRecordsResponseSchema,
+  createTenantAdmin,
+  type TenantAdmin,
+} from "@onceward/client/admin";
 import type { Command } from "commander";
 import type { Host } from "../host.ts";
 import { namespaceNames, requireNamespace } from "../known-names.ts";

@@ -1,4 +1,9 @@
-import { type createOperator, DiagnoseResponseSchema, type Finding, Finding_Severity } from "@onceward/client/admin";
+import {
+  type createOperator,
+  DiagnoseResponseSchema,
+  type Finding,
+  Finding_Severity,
+} from "@onceward/client/admin";
 import type { Command } from "commander";
 import { EXIT, type ExitCode, Outcome } from "../failure.ts";
 import { enumName } from "../output.ts";

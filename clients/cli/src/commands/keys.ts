@@ -1,5 +1,11 @@
 import { create } from "@bufbuild/protobuf";
-import { ApiKeySchema, CreateApiKeyResponseSchema, createTenantAdmin, KeyQualitySchema, RevokeApiKeyResponseSchema } from "@onceward/client/admin";
+import {
+  ApiKeySchema,
+  CreateApiKeyResponseSchema,
+  createTenantAdmin,
+  KeyQualitySchema,
+  RevokeApiKeyResponseSchema,
+} from "@onceward/client/admin";
 import type { Command } from "commander";
 import { KEY_COLUMNS } from "../columns.ts";
 import { confirm, type Host, type YesOption } from "../host.ts";

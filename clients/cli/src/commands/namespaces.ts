@@ -1,4 +1,9 @@
-import { createTenantAdmin, DeleteNamespaceResponseSchema, type Namespace, NamespaceSchema } from "@onceward/client/admin";
+import {
+  createTenantAdmin,
+  DeleteNamespaceResponseSchema,
+  type Namespace,
+  NamespaceSchema,
+} from "@onceward/client/admin";
 import type { Command } from "commander";
 import { readFieldOptions } from "../arguments.ts";
 import { confirm, type Host, type YesOption } from "../host.ts";

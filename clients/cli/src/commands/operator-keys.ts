@@ -1,4 +1,9 @@
-import { ApiKeySchema, CreateOperatorApiKeyResponseSchema, createOperator, RevokeOperatorApiKeyResponseSchema } from "@onceward/client/admin";
+import {
+  ApiKeySchema,
+  CreateOperatorApiKeyResponseSchema,
+  createOperator,
+  RevokeOperatorApiKeyResponseSchema,
+} from "@onceward/client/admin";
 import type { Command } from "commander";
 import { KEY_COLUMNS } from "../columns.ts";
 import { confirm, type Host, type YesOption } from "../host.ts";

@@ -1,7 +1,12 @@
-import { createTenantAdmin, GetKeyHistoryResponseSchema, GetRecordResponseSchema, ResolveRecordResponseSchema } from "@onceward/client/admin";
-import { MAX_RECONCILED } from "#words/answers";
+import {
+  createTenantAdmin,
+  GetKeyHistoryResponseSchema,
+  GetRecordResponseSchema,
+  ResolveRecordResponseSchema,
+} from "@onceward/client/admin";
 import { Record_State, RecordSchema } from "@onceward/client/proto";
 import type { Command } from "commander";
+import { MAX_RECONCILED } from "#words/answers";
 import { resolveAnswers, writeKeys } from "../answers.ts";
 import { parseCount, parseId } from "../arguments.ts";
 import { UsageError } from "../failure.ts";

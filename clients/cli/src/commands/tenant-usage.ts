@@ -1,4 +1,9 @@
-import { createOperator, ListTenantUsageRequest_Order, type TenantUsage, TenantUsageSchema } from "@onceward/client/admin";
+import {
+  createOperator,
+  ListTenantUsageRequest_Order,
+  type TenantUsage,
+  TenantUsageSchema,
+} from "@onceward/client/admin";
 import type { Command } from "commander";
 import { choiceOption } from "../choices.ts";
 import type { Host } from "../host.ts";

@@ -1,6 +1,12 @@
 import { create } from "@bufbuild/protobuf";
 import { FieldMaskSchema } from "@bufbuild/protobuf/wkt";
-import { createOperator, PolicyBoundsSchema, QuotasSchema, type Tenant, TenantSchema } from "@onceward/client/admin";
+import {
+  createOperator,
+  PolicyBoundsSchema,
+  QuotasSchema,
+  type Tenant,
+  TenantSchema,
+} from "@onceward/client/admin";
 import type { Command } from "commander";
 import { addFieldOptions, readFieldOptions } from "../arguments.ts";
 import { UsageError } from "../failure.ts";

@@ -1,5 +1,12 @@
 import { type Duration, durationMs, type Timestamp } from "@bufbuild/protobuf/wkt";
-import { createTenantAdmin, GetUsageNowResponseSchema, GetUsageRequest_Grouping, type UsageHour, UsageHourSchema, type UsageNow } from "@onceward/client/admin";
+import {
+  createTenantAdmin,
+  GetUsageNowResponseSchema,
+  GetUsageRequest_Grouping,
+  type UsageHour,
+  UsageHourSchema,
+  type UsageNow,
+} from "@onceward/client/admin";
 import type { Command } from "commander";
 import type { Host } from "../host.ts";
 import { requireNamespace } from "../known-names.ts";

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { createTenantAdmin, type TenantAdmin } from "@onceward/client/admin";
-import { parseDurationMs } from "#words/durations";
 import { type Command, InvalidArgumentError } from "commander";
+import { parseDurationMs } from "#words/durations";
 import { describeFailure, EXIT, exitCodeOf, failureJson } from "../failure.ts";
 import type { Host } from "../host.ts";
 import { requireNamespace } from "../known-names.ts";

@@ -1,4 +1,9 @@
-import { createIdentity, type WhoAmIResponse, WhoAmIResponse_Kind, WhoAmIResponseSchema } from "@onceward/client/admin";
+import {
+  createIdentity,
+  type WhoAmIResponse,
+  WhoAmIResponse_Kind,
+  WhoAmIResponseSchema,
+} from "@onceward/client/admin";
 import type { Command } from "commander";
 import type { Host } from "../host.ts";
 import { roleName } from "../new-key.ts";

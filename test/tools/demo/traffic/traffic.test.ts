@@ -3,7 +3,12 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { createTenantAdmin, KeyDefect, type RetentionCandidate, type TenantAdmin } from "@onceward/client/admin";
+import {
+  createTenantAdmin,
+  KeyDefect,
+  type RetentionCandidate,
+  type TenantAdmin,
+} from "@onceward/client/admin";
 import { expect, onTestFinished, test } from "vitest";
 import { CHILD_ENVIRONMENT } from "../../../helpers/processes/child-environment.ts";
 import { createWorkplace, type Workplace } from "../../../helpers/processes/command.ts";

@@ -1,7 +1,7 @@
-import { judge } from "@onceward/words/retention-verdict";
-import { describeVerdict } from "@onceward/words/verdict-words";
 import type { Policy } from "@onceward/gen/onceward/v1/policy_pb.ts";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
+import { judge } from "@onceward/words/retention-verdict";
+import { describeVerdict } from "@onceward/words/verdict-words";
 import { type FormEvent, useState } from "react";
 import { Link, useLocation } from "wouter";
 import { formatDuration } from "../../format/duration.ts";

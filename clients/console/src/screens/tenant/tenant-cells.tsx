@@ -1,3 +1,5 @@
+import type { TenantUsage } from "@onceward/gen/onceward/v1/operator_pb.ts";
+import { Tenant_State } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import {
   amountWords,
   type Fullness,
@@ -6,8 +8,6 @@ import {
   shareWords,
 } from "@onceward/words/quota-use";
 import { refusalWords } from "@onceward/words/refusals";
-import type { TenantUsage } from "@onceward/gen/onceward/v1/operator_pb.ts";
-import { Tenant_State } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { formatCount, formatEstimate } from "../../format/quantity.ts";
 import { type Mark, StateMark } from "../../parts/state-mark.tsx";
 import { Time } from "../../parts/time.tsx";
