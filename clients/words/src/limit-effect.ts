@@ -1,11 +1,11 @@
 import { type Duration, durationMs } from "@bufbuild/protobuf/wkt";
-import type { TenantUsage } from "@onceward/client/proto";
 import {
   type Policy,
   type PolicyBounds,
   PolicyBoundsSchema,
   PolicySchema,
   type Quotas,
+  type TenantUsage,
 } from "@onceward/client/proto";
 import { fieldText, type TypedField, typedFields } from "./field-facts.ts";
 import {
