@@ -146,7 +146,7 @@ describe("with authorities of clients", () => {
     },
   );
 
-  test("a client of the package that has one calls, with files and with bytes; without one the error says that one is missing", async () => {
+  test("a client with a certificate, of files or bytes, calls; without one the error says so", async () => {
     const server = await start(tlsSettings(own, known));
     const address = `https://localhost:${server.grpcPort}`;
     const options = { address, apiKey: tenant.apiKey, timeoutMs: 300 };

@@ -108,7 +108,7 @@ describeInBrowser("The screens Namespaces and Tenant settings", () => {
     expect(namespace?.policy?.defaultLease && durationMs(namespace.policy.defaultLease)).toBe(60_000);
   });
 
-  test("a choice about keys that are too old is explained before it is saved, with the claims that it concerns", async () => {
+  test("a choice about too old keys is explained before it is saved, with its claims", async () => {
     const { adminKey } = seedOfRun();
     const admin = connectAdmin(server, adminKey);
     const page = await openConsole(server, { key: adminKey, path: "/namespaces/payments" });

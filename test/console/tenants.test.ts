@@ -146,7 +146,7 @@ describeInBrowser("The screens Tenants and Tenant", () => {
     await screenshot(page, "tenants-full");
   });
 
-  test("the noisiest tenant is the first without a click, and limited with four after a true preview", async () => {
+  test("the noisiest tenant is the first without a click, and limited with four", async () => {
     const noisy = await createTenant(database);
     const client = connectClient(server, noisy.apiKey);
     const keys = Array.from({ length: CLAIMS }, (_, index) => ({

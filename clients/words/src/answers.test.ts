@@ -6,7 +6,7 @@ import { matchAnswers, readAnswers, reconciliationFile } from "./answers.ts";
 const record = (namespace: string, key: string) => create(RecordSchema, { namespace, key });
 const ODD_KEYS = ['po "7", é', "=1+1", "a\r\nb", "'x", " spaced "];
 
-it("a file that was exported and answered names the same records, whichever characters their keys have", () => {
+it("an exported and answered file names the same records, with any characters in keys", () => {
   const records = ODD_KEYS.map((key) => record("payouts", key));
   const file = reconciliationFile(records, new Map([["payouts", "https://pay.example/{key}"]]));
   const [head = "", ...lines] = file.split(/\r\n(?=.*,,payouts|$)/);
@@ -22,7 +22,7 @@ it("a file that was exported and answered names the same records, whichever char
   expect(settled.map(({ key }) => key)).toEqual(ODD_KEYS.slice(0, 1));
 });
 
-it("a file of a spreadsheet is read: its separator, its mark, its ends of lines, and only two columns", () => {
+it("a spreadsheet's file is read: its separator, mark, line ends, and only two columns", () => {
   const answers = [
     { line: 2, namespace: "", key: "po-1", happened: true },
     { line: 4, namespace: "", key: "po;2", happened: false },
@@ -32,7 +32,7 @@ it("a file of a spreadsheet is read: its separator, its mark, its ends of lines,
   });
 });
 
-it("what cannot be read is named with its line, and a key that two namespaces have is not guessed", () => {
+it("an unreadable value is named with its line, and a key of two namespaces is not guessed", () => {
   const text = 'key,happened?\npo-1,yes\n,no\npo-2,maybe\npo-1,no\n"po-3"x,no\n"po-4,yes\n';
   expect(readAnswers(text).problems).toEqual([
     'Line 3, column "key": empty.',

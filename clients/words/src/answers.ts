@@ -91,7 +91,7 @@ export interface Answered {
 /** What answers do to the ambiguous records. */
 export interface Matched {
   readonly answered: readonly Answered[];
-  /** Answers about keys that are not ambiguous, any more or at all. */
+  /** Answers about keys that are not ambiguous. */
   readonly settled: readonly Answer[];
   /** Answers without a namespace about keys that several namespaces have. */
   readonly unclear: readonly Answer[];

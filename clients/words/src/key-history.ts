@@ -18,7 +18,7 @@ export function keyHistoryOf(history: GetKeyHistoryResponse): KeyHistory {
   const counts = [
     [replayed, "got the result"],
     [inProgress, "came while another caller held the key"],
-    [ambiguous, "came while nobody knew the outcome"],
+    [ambiguous, "came while the outcome was unknown"],
     [mismatched, "refused: a different request with this key"],
     [tooOld, "refused: too old"],
     [overQuota, "refused: beyond a limit of the tenant"],

@@ -21,7 +21,7 @@ function advice(hours: number, candidates: readonly Candidate[], recommendation:
 }
 
 describe("the verdict on a retention", () => {
-  it("is 'too short' as soon as more late duplicates were seen than the target accepts, and names a better one", () => {
+  it("is 'too short' once more late duplicates were seen than the target accepts", () => {
     const candidates = [candidate(6, late(61)), candidate(24, late(60.5)), candidate(72, late(0))];
     expect(judge(advice(6, candidates, NONE_KNOWN))).toMatchObject({
       kind: "too short",

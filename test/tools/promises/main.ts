@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import { BOUNDS, type Bound, changedTenfold } from "./bounds.ts";
 
 /**
- * `npm run check:promises [-- TEXT]`: runs the test of each bound in a copy of the sources, changes its constant there
+ * `npm run lab -- promises [TEXT]`: runs the test of each bound in a copy of the sources, changes its constant there
  * tenfold, and runs the test again, which must fail then; with TEXT, of the bounds whose constant contains it. Exits with 1
  * if a bound can be broken without a failing test, or if a test fails without a change: it notices nothing.
  */

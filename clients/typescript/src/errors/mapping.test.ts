@@ -10,9 +10,8 @@ import {
 } from "../gen/google/rpc/error_details_pb.ts";
 import { ErrorReason } from "../gen/onceward/v1/errors_pb.ts";
 import { BatchItemErrorSchema } from "../gen/onceward/v1/idempotency_pb.ts";
-import { errorOf } from "./catalogue.ts";
 import { OncewardError } from "./errors.ts";
-import { errorAbout, errorFromCall, errorFromItem, isAboutContent, isRetryable } from "./mapping.ts";
+import { errorAbout, errorFromCall, errorFromItem, errorOf, isAboutContent, isRetryable } from "./mapping.ts";
 
 test("a batch item's error is the same as the one its call would have failed with alone", () => {
   const fieldViolations = [{ field: "key", description: "must be 1-255 bytes, is 0" }];
@@ -72,7 +71,7 @@ test.each([
   expect(isRetryable(new OncewardError(reason, "", facts))).toBe(repeated);
 });
 
-test("a call whose stream a draining server refused is retried, although Connect calls the error internal", () => {
+test("a call that a draining server refused is retried, although Connect calls it internal", () => {
   const beneath = Object.assign(new Error("Stream closed with error code NGHTTP2_REFUSED_STREAM"), {
     code: "ERR_HTTP2_STREAM_ERROR",
   });

@@ -2,9 +2,9 @@ import { durationMs } from "@bufbuild/protobuf/wkt";
 import { ErrorReasonSchema } from "../gen/onceward/v1/errors_pb.ts";
 import { ReasonClass } from "../gen/onceward/v1/facts_pb.ts";
 import type { BatchItemError } from "../gen/onceward/v1/idempotency_pb.ts";
-import { errorOf } from "./catalogue.ts";
+import * as catalogue from "./catalogue.ts";
 import { CODE, isConnectError } from "./connect-error.ts";
-import { type ClaimRef, OncewardError, ResultUnavailableError } from "./errors.ts";
+import { type ClaimRef, type ErrorDetails, OncewardError, ResultUnavailableError } from "./errors.ts";
 import { factsOf } from "./reasons.ts";
 import { readServiceError } from "./service-error.ts";
 
@@ -12,6 +12,14 @@ import { readServiceError } from "./service-error.ts";
 const REASON_NAMES: ReadonlyMap<number, string> = new Map(
   ErrorReasonSchema.values.map(({ number, localName }) => [number, localName]),
 );
+
+const CLASSES = new Map(Object.values(catalogue).map((each) => [each.reason as string, each] as const));
+
+/** Returns an error of its reason's class; a plain OncewardError for a reason without one. */
+export function errorOf(reason: string, message: string, facts: ErrorDetails): OncewardError {
+  const Known = CLASSES.get(reason);
+  return Known === undefined ? new OncewardError(reason, message, facts) : new Known(message, facts);
+}
 
 /** Returns the error of an RPC as an OncewardError, whether the service, a proxy or Connect made it. */
 export function errorFromCall(cause: unknown): OncewardError {

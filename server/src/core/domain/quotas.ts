@@ -51,6 +51,6 @@ export interface StoredTotals {
 
 /**
  * Maximum unfinished jobs of a tenant: more than people create while some run, and few enough to read at each
- * look.
+ * check.
  */
 export const MAX_UNFINISHED_JOBS = 20;

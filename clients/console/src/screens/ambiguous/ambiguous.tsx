@@ -1,3 +1,4 @@
+import { MAX_CHECKPOINT_NAME_BYTES, MAX_OWNER_BYTES } from "@onceward/gen/limits.ts";
 import type { Record } from "@onceward/gen/onceward/v1/record_pb.ts";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import { reconciliationFile } from "@onceward/words/answers";
@@ -13,9 +14,9 @@ import { TextField } from "../../parts/field.tsx";
 import { FilterBar, NamespaceField, TimeField, useFilters, useNamespace } from "../../parts/filter-bar.tsx";
 import { Pager, usePage } from "../../parts/list.tsx";
 import { Empty, Unanswered } from "../../parts/list-states.tsx";
-import { LookupLink } from "../../parts/lookup-link.tsx";
 import { useNotice } from "../../parts/notice.tsx";
 import { usePageToken } from "../../parts/pages.ts";
+import { LookupLink } from "../../parts/lookup-link.tsx";
 import type { ResolutionKind } from "../../parts/resolution/resolution.ts";
 import { ResolveButtons, useResolution } from "../../parts/resolution/resolve-dialog.tsx";
 import { Time } from "../../parts/time.tsx";
@@ -69,12 +70,12 @@ export default function Ambiguous() {
     >
       <FilterBar fold="narrow">
         <NamespaceField value={filters.namespace} />
-        <TextField label="Owner" name="owner" defaultValue={filters.owner} maxLength={128} />
+        <TextField label="Owner" name="owner" defaultValue={filters.owner} maxLength={MAX_OWNER_BYTES} />
         <TextField
           label="Last checkpoint"
           name="checkpoint"
           defaultValue={filters.checkpoint}
-          maxLength={128}
+          maxLength={MAX_CHECKPOINT_NAME_BYTES}
         />
         <TimeField label="Ambiguous before" name="before" value={filters.before} />
       </FilterBar>

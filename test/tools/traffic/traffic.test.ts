@@ -10,10 +10,10 @@ import {
   type TenantAdmin,
 } from "@onceward/client/admin";
 import { expect, onTestFinished, test } from "vitest";
-import { CHILD_ENVIRONMENT } from "../../../helpers/processes/child-environment.ts";
-import { createWorkplace, type Workplace } from "../../../helpers/processes/command.ts";
-import { startDev } from "../../../helpers/processes/dev.ts";
-import { randomFor } from "../../../helpers/seed.ts";
+import { CHILD_ENVIRONMENT } from "../../helpers/processes/child-environment.ts";
+import { createWorkplace, type Workplace } from "../../helpers/processes/command.ts";
+import { startDev } from "../../helpers/processes/dev.ts";
+import { randomFor } from "../../helpers/seed.ts";
 import { createPlanner } from "./plan.ts";
 import type { PlantedNamespace } from "./planted.ts";
 import type { Planted } from "./run.ts";
@@ -154,14 +154,14 @@ test("what the traffic plants is found, and nothing else", { timeout: 2 * LIMIT_
   expect(JSON.parse(again.stdout)).toMatchObject({ tenant: expect.stringMatching(/^traffic-/) });
 });
 
-test("the default traffic has the claims of e-mails that a suspicion takes, in the days that samples are kept", () => {
+test("the default traffic has enough e-mail claims for a suspicion while samples are kept", () => {
   const planner = createPlanner(randomFor("traffic of e-mails"));
   const days = Array.from({ length: 7 }, () => planner.planDay({ weekday: 1, operations: 400 }));
   const claims = days.flatMap(({ morning, retries }) => [...morning, ...retries]);
   expect(claims.filter(({ namespace }) => namespace === "emails").length).toBeGreaterThan(1000);
 });
 
-test("the traffic refuses a directory in which npm start has not run, and addresses of other machines", async () => {
+test("the traffic refuses a directory without npm start, and other machines' addresses", async () => {
   const workplace = await createWorkplace();
   await expect(plantTraffic(workplace, [])).rejects.toMatchObject({
     code: 1,
