@@ -145,8 +145,9 @@ const shared = {
       { find: /^@onceward\/client\/(.*)$/, replacement: `${CLIENT_SOURCE}$1.ts` },
       { find: /^@onceward\/http-proxy$/, replacement: PROXY_SOURCE },
       { find: "#sha256", replacement: `${CLIENT_SOURCE}wire/sha256-node.ts` },
+      { find: "#words", replacement: "@onceward/words" },
       // As clients/console/vite.config.ts.
-      { find: /^@onceward\/(decode|gen)\/(.*)$/, replacement: `${CLIENT_SOURCE}$1/$2` },
+      { find: /^@onceward\/(errors|gen)\/(.*)$/, replacement: `${CLIENT_SOURCE}$1/$2` },
     ],
   },
 };

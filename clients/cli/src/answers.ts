@@ -1,19 +1,17 @@
 import { createReadStream } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { ConnectError } from "@connectrpc/connect";
+import { errorFromCall, ListRecordsRequest_Order, type TenantAdmin } from "@onceward/client/admin";
+import { Record_State, type RecordMessage } from "@onceward/client/proto";
 import {
   type Answered,
   type Answers,
-  errorFromCall,
-  ListRecordsRequest_Order,
   MAX_ANSWERS_BYTES,
   type Matched,
   matchAnswers,
   readAnswers,
   reconciliationFile,
-  type TenantAdmin,
-} from "@onceward/client/admin";
-import { Record_State, type RecordMessage } from "@onceward/client/proto";
+} from "#words/answers";
 import { readText } from "./bounded-text.ts";
 import { EXIT, messageOf, Outcome, UsageError } from "./failure.ts";
 import { confirm, type Host } from "./host.ts";

@@ -1,5 +1,6 @@
-import { parseBytes, type TypedField } from "@onceward/client/admin";
 import { type Command, InvalidArgumentError, Option } from "commander";
+import { parseBytes } from "#words/bytes";
+import type { TypedField } from "#words/field-facts";
 import { UsageError } from "./failure.ts";
 import { visible } from "./terminal.ts";
 

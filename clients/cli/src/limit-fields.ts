@@ -1,12 +1,6 @@
-import {
-  BOUNDS,
-  fieldText,
-  type PolicyBounds,
-  PolicyBoundsSchema,
-  type Quotas,
-  QuotasSchema,
-  typedFields,
-} from "@onceward/client/admin";
+import { type PolicyBounds, PolicyBoundsSchema, type Quotas, QuotasSchema } from "@onceward/client/admin";
+import { fieldText, typedFields } from "#words/field-facts";
+import { BOUNDS } from "#words/limit-effect";
 import { type Field, fieldOptions } from "./arguments.ts";
 
 type BoundsInit = Partial<Omit<PolicyBounds, "$typeName" | "$unknown">>;

@@ -1,4 +1,5 @@
-import { fieldText, type Policy, PolicySchema, typedFields } from "@onceward/client/admin";
+import { type Policy, PolicySchema } from "@onceward/client/admin";
+import { fieldText, typedFields } from "#words/field-facts";
 import { type Field, fieldOptions } from "./arguments.ts";
 
 /** Some fields of a policy. */

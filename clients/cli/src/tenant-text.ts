@@ -1,10 +1,5 @@
-import {
-  beyondBounds,
-  effectOfQuotas,
-  type Tenant,
-  Tenant_State,
-  type TenantUsage,
-} from "@onceward/client/admin";
+import { type Tenant, Tenant_State, type TenantUsage } from "@onceward/client/admin";
+import { beyondBounds, effectOfQuotas } from "#words/limit-effect";
 import { boundText, quotaRows } from "./limit-fields.ts";
 import { enumName } from "./output.ts";
 import { policyRows } from "./policy-fields.ts";

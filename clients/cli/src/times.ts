@@ -5,8 +5,8 @@ import {
   timestampFromMs,
   timestampMs,
 } from "@bufbuild/protobuf/wkt";
-import { formatDurationMs, parseDurationMs } from "@onceward/client/admin";
 import { InvalidArgumentError } from "commander";
+import { formatDurationMs, parseDurationMs } from "#words/durations";
 
 /** Returns a duration as options take it; "-" for undefined. */
 export function formatDuration(duration: Duration | undefined): string {

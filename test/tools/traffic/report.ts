@@ -1,4 +1,4 @@
-import { formatDurationMs } from "@onceward/client/admin";
+import { formatDurationMs } from "@onceward/words/durations";
 import type { PlantedNamespace } from "./planted.ts";
 import type { Planted } from "./run.ts";
 

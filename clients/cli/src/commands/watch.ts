@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { createTenantAdmin, parseDurationMs, type TenantAdmin } from "@onceward/client/admin";
+import { createTenantAdmin, type TenantAdmin } from "@onceward/client/admin";
 import { type Command, InvalidArgumentError } from "commander";
+import { parseDurationMs } from "#words/durations";
 import { describeFailure, EXIT, exitCodeOf, failureJson } from "../failure.ts";
 import type { Host } from "../host.ts";
 import { requireNamespace } from "../known-names.ts";

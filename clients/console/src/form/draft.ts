@@ -1,4 +1,4 @@
-import type { TypedField } from "@onceward/decode/field-facts.ts";
+import type { TypedField } from "@onceward/words/field-facts";
 import { canonicalText } from "./fields.ts";
 
 /** The fields of a form as a person types them, by name. */

@@ -1,6 +1,6 @@
 import type { DescMessage } from "@bufbuild/protobuf";
 import { type Duration, durationMs } from "@bufbuild/protobuf/wkt";
-import { type FieldKind, type TypedField, typedFields } from "@onceward/decode/field-facts.ts";
+import { type FieldKind, type TypedField, typedFields } from "@onceward/words/field-facts";
 import { formatExactly } from "../format/duration.ts";
 import { asTitle, formatCount, formatSize } from "../format/quantity.ts";
 

@@ -1,7 +1,7 @@
-import { UNITS } from "@onceward/decode/words.ts";
+import { UNITS } from "@onceward/words/words";
 
-export { parseDuration } from "@onceward/decode/field-facts.ts";
-export { formatDuration } from "@onceward/decode/words.ts";
+export { parseDuration } from "@onceward/words/field-facts";
+export { formatDuration } from "@onceward/words/words";
 
 /** Returns a duration exactly, in the largest unit that divides it, such as "3 d" or "90 s". */
 export function formatExactly(ms: number): string {

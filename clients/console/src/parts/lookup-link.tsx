@@ -1,5 +1,5 @@
-import { lookupHref } from "@onceward/decode/answers.ts";
 import type { Record } from "@onceward/gen/onceward/v1/record_pb.ts";
+import { lookupHref } from "@onceward/words/answers";
 
 interface LookupLinkProps {
   readonly template: string | undefined;

@@ -1,7 +1,7 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { fieldText, type TypedField } from "@onceward/decode/field-facts.ts";
 import { type Policy, PolicySchema } from "@onceward/gen/onceward/v1/policy_pb.ts";
 import type { RetentionEffect } from "@onceward/gen/onceward/v1/tenant_pb.ts";
+import { fieldText, type TypedField } from "@onceward/words/field-facts";
 import { createDrafts, type Draft, type FieldTexts, type SavedTexts } from "../form/draft.ts";
 import { formFields, valueWords } from "../form/fields.ts";
 

@@ -1,8 +1,8 @@
-import { reconciliationFile } from "@onceward/decode/answers.ts";
-import { recordHref } from "@onceward/decode/record-address.ts";
 import { MAX_CHECKPOINT_NAME_BYTES, MAX_OWNER_BYTES } from "@onceward/gen/limits.ts";
 import type { Record } from "@onceward/gen/onceward/v1/record_pb.ts";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
+import { reconciliationFile } from "@onceward/words/answers";
+import { recordHref } from "@onceward/words/record-address";
 import { useState } from "react";
 import { useSearch } from "wouter";
 import { commandLine } from "../../format/command.ts";

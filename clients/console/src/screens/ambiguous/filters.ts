@@ -1,7 +1,6 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { createClient } from "@connectrpc/connect";
 import { useTransport } from "@connectrpc/connect-query";
-import { MAX_RECONCILED } from "@onceward/decode/answers.ts";
 import { type Record, Record_State } from "@onceward/gen/onceward/v1/record_pb.ts";
 import {
   ListRecordsRequest_Order,
@@ -9,6 +8,7 @@ import {
   type ListRecordsResponse,
   TenantAdminService,
 } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
+import { MAX_RECONCILED } from "@onceward/words/answers";
 import { timestampOf } from "../../parts/filter-bar.tsx";
 import { readPages } from "../../parts/pages.ts";
 

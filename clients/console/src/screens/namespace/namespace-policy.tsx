@@ -1,8 +1,8 @@
 import { createClient } from "@connectrpc/connect";
 import { callUnaryMethod, createConnectQueryKey, useTransport } from "@connectrpc/connect-query";
-import { formatDurationMs } from "@onceward/decode/durations.ts";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import type { Namespace, Tenant } from "@onceward/gen/onceward/v1/tenant_pb.ts";
+import { formatDurationMs } from "@onceward/words/durations";
 import { type UseQueryResult, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link } from "wouter";

@@ -1,8 +1,8 @@
 import { Code } from "@connectrpc/connect";
 import { useQuery } from "@connectrpc/connect-query";
-import { recordOf } from "@onceward/decode/record-address.ts";
-import { describeLease, type Lease, leaseOf } from "@onceward/decode/record-lease.ts";
 import { type GetRecordResponse, TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
+import { recordOf } from "@onceward/words/record-address";
+import { describeLease, type Lease, leaseOf } from "@onceward/words/record-lease";
 import type { QueryState } from "@tanstack/react-query";
 import { Link, useLocation, useSearch } from "wouter";
 import { commandLine } from "../../format/command.ts";

@@ -1,7 +1,7 @@
 import type { DescMessage } from "@bufbuild/protobuf";
-import { fieldText, type TypedField } from "@onceward/decode/field-facts.ts";
 import { PolicyBoundsSchema, QuotasSchema } from "@onceward/gen/onceward/v1/policy_pb.ts";
 import type { Tenant } from "@onceward/gen/onceward/v1/tenant_pb.ts";
+import { fieldText, type TypedField } from "@onceward/words/field-facts";
 import { createDrafts, type FieldTexts } from "../../form/draft.ts";
 import { formFields, valueWords } from "../../form/fields.ts";
 

@@ -1,10 +1,10 @@
 import { create } from "@bufbuild/protobuf";
 import { createClient } from "@connectrpc/connect";
 import { useQuery, useTransport } from "@connectrpc/connect-query";
-import { beyondBounds, effectOfQuotas } from "@onceward/decode/limit-effect.ts";
 import { OperatorService, type TenantUsage } from "@onceward/gen/onceward/v1/operator_pb.ts";
 import { PolicyBoundsSchema, QuotasSchema } from "@onceward/gen/onceward/v1/policy_pb.ts";
 import type { Tenant } from "@onceward/gen/onceward/v1/tenant_pb.ts";
+import { beyondBounds, effectOfQuotas } from "@onceward/words/limit-effect";
 import { FormFrame } from "../../form/form-frame.tsx";
 import { useForm } from "../../form/use-form.ts";
 import { ConfirmDialog } from "../../parts/confirm-dialog.tsx";

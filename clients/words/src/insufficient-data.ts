@@ -1,4 +1,4 @@
-import type { InsufficientData } from "../gen/onceward/v1/tenant_admin_pb.ts";
+import type { InsufficientData } from "@onceward/client/proto";
 
 /** Returns the data that a statement about retention or keys still needs, such as "needs 3 more days and 1 more claim". */
 export function describeInsufficientData({

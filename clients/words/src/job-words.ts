@@ -1,4 +1,4 @@
-import { type RecordJob, RecordJob_Kind, RecordJob_State } from "../gen/onceward/v1/tenant_pb.ts";
+import { type RecordJob, RecordJob_Kind, RecordJob_State } from "@onceward/client/proto";
 import { formatCount, formatNoun } from "./words.ts";
 
 /** Returns what a job does, such as "Resolve ambiguous records". */

@@ -1,5 +1,5 @@
 import { timestampDate } from "@bufbuild/protobuf/wkt";
-import type { Record } from "../gen/onceward/v1/record_pb.ts";
+import type { RecordMessage } from "@onceward/client/proto";
 import { csvLine, parseCsv } from "./csv.ts";
 
 /** More would be a file that no spreadsheet opens well; the server has 1,000 records on a page. */
@@ -31,7 +31,10 @@ const YES = new Set(["yes", "y", "true", "1"]);
 const NO = new Set(["no", "n", "false", "0"]);
 
 /** Returns the file of keys to reconcile: a person fills in the column "happened?" with yes or no, and imports it. */
-export function reconciliationFile(records: readonly Record[], links: ReadonlyMap<string, string>): string {
+export function reconciliationFile(
+  records: readonly RecordMessage[],
+  links: ReadonlyMap<string, string>,
+): string {
   const lines = records.map((record) => {
     const { namespace, key, owner, checkpoint, leaseExpiresAt } = record;
     const since = leaseExpiresAt === undefined ? "" : timestampDate(leaseExpiresAt).toISOString();
@@ -81,7 +84,7 @@ export function readAnswers(text: string): Answers {
 
 /** A record with the answer about it. */
 export interface Answered {
-  readonly record: Record;
+  readonly record: RecordMessage;
   readonly happened: boolean;
 }
 
@@ -95,8 +98,8 @@ export interface Matched {
 }
 
 /** Finds the record of each answer among the ambiguous ones. */
-export function matchAnswers(answers: readonly Answer[], records: readonly Record[]): Matched {
-  const byKey = new Map<string, Record[]>();
+export function matchAnswers(answers: readonly Answer[], records: readonly RecordMessage[]): Matched {
+  const byKey = new Map<string, RecordMessage[]>();
   for (const record of records) byKey.set(record.key, [...(byKey.get(record.key) ?? []), record]);
   const matched = answers.map((answer) => ({
     answer,
@@ -116,9 +119,9 @@ export function matchAnswers(answers: readonly Answer[], records: readonly Recor
 /** Returns the address at the provider for a record, of a policy's template; undefined without one. The server allows only https. */
 export function lookupHref(
   template: string | undefined,
-  { key, owner }: Pick<Record, "key" | "owner">,
+  { key, owner }: Pick<RecordMessage, "key" | "owner">,
 ): string | undefined {
   if (template === undefined || !template.startsWith("https://")) return undefined;
-  const values: Readonly<globalThis.Record<string, string>> = { "{key}": key, "{owner}": owner };
+  const values: Readonly<Record<string, string>> = { "{key}": key, "{owner}": owner };
   return template.replace(/\{(?:key|owner)\}/g, (name) => encodeURIComponent(values[name] ?? ""));
 }

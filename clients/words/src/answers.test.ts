@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
+import { RecordSchema } from "@onceward/client/proto";
 import { expect, it } from "vitest";
-import { RecordSchema } from "../gen/onceward/v1/record_pb.ts";
 import { matchAnswers, readAnswers, reconciliationFile } from "./answers.ts";
 
 const record = (namespace: string, key: string) => create(RecordSchema, { namespace, key });

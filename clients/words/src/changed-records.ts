@@ -1,4 +1,4 @@
-import { type RecordJob, RecordJob_Kind } from "../gen/onceward/v1/tenant_pb.ts";
+import { type RecordJob, RecordJob_Kind } from "@onceward/client/proto";
 
 /**
  * Where the records that a job changed are listed: it changed `none`, or `forgotten` them all; `by-job`: those that it resolved and that

@@ -1,6 +1,6 @@
 import { type DescField, type DescMessage, getOption, ScalarType } from "@bufbuild/protobuf";
 import { type Duration, durationFromMs, durationMs, FeatureSet_FieldPresence } from "@bufbuild/protobuf/wkt";
-import { type FieldFacts, field as fieldFacts, Unit } from "../gen/onceward/v1/facts_pb.ts";
+import { type FieldFacts, fieldFacts, Unit } from "@onceward/client/proto";
 import { formatBytes, parseBytes } from "./bytes.ts";
 import { formatDurationMs, parseDurationMs } from "./durations.ts";
 

@@ -1,8 +1,6 @@
 import { create } from "@bufbuild/protobuf";
+import { PolicyBoundsSchema, PolicySchema, TenantUsageSchema, UsageNowSchema } from "@onceward/client/proto";
 import { expect, it } from "vitest";
-import { TenantUsageSchema } from "../gen/onceward/v1/operator_pb.ts";
-import { PolicyBoundsSchema, PolicySchema } from "../gen/onceward/v1/policy_pb.ts";
-import { UsageNowSchema } from "../gen/onceward/v1/tenant_pb.ts";
 import { beyondBounds, effectOfQuotas } from "./limit-effect.ts";
 import { quotaUse, refusedOfBusiest, shareWords } from "./quota-use.ts";
 

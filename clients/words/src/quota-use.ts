@@ -1,5 +1,4 @@
-import type { TenantUsage } from "../gen/onceward/v1/operator_pb.ts";
-import { type Quotas, QuotasSchema } from "../gen/onceward/v1/policy_pb.ts";
+import { type Quotas, QuotasSchema, type TenantUsage } from "@onceward/client/proto";
 import { typedFields } from "./field-facts.ts";
 import { REFUSALS } from "./refusals.ts";
 import { formatCount, formatEstimate, formatShare, formatSize } from "./words.ts";

@@ -1,5 +1,5 @@
+import { KeyDefect } from "@onceward/client/proto";
 import { expect, test } from "vitest";
-import { KeyDefect } from "../gen/onceward/v1/tenant_admin_pb.ts";
 import { defectTitle, measureWords } from "./key-quality-words.ts";
 
 test("The words of key quality know that a newer server has more defects and measures", () => {

@@ -1,4 +1,4 @@
-import { KeyDefect } from "../gen/onceward/v1/tenant_admin_pb.ts";
+import { KeyDefect } from "@onceward/client/proto";
 
 /** Each defect in a few words. */
 const DEFECT_TITLES: Readonly<Record<KeyDefect, string>> = {

@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
+import { RecordJob_Kind, RecordJob_State, RecordJobSchema } from "@onceward/client/proto";
 import { describe, expect, it } from "vitest";
-import { RecordJob_Kind, RecordJob_State, RecordJobSchema } from "../gen/onceward/v1/tenant_pb.ts";
 import { isUnfinished, progressOf } from "./job-words.ts";
 
 const RESOLVE = create(RecordJobSchema, {

@@ -1,12 +1,12 @@
 import { timestampMs } from "@bufbuild/protobuf/wkt";
-import { type Record, Record_State } from "../gen/onceward/v1/record_pb.ts";
+import { Record_State, type RecordMessage } from "@onceward/client/proto";
 
 /** The newest claim of a record: held under a lease, lapsed (the next claim takes it over), ambiguous, or settled. */
 export type Lease = "held" | "lapsed" | "ambiguous" | "settled";
 
 /** Returns what became of a record's newest lease. The service says IN_PROGRESS also after it under RECLAIM. */
 export function leaseOf(
-  { state, leaseExpiresAt }: Pick<Record, "state" | "leaseExpiresAt">,
+  { state, leaseExpiresAt }: Pick<RecordMessage, "state" | "leaseExpiresAt">,
   now: Date,
 ): Lease {
   switch (state) {
@@ -20,7 +20,7 @@ export function leaseOf(
 }
 
 /** Returns, in a sentence or two, what a record's state means for the next claim of its key. */
-export function describeLease(record: Pick<Record, "state" | "leaseExpiresAt">, now: Date): string {
+export function describeLease(record: Pick<RecordMessage, "state" | "leaseExpiresAt">, now: Date): string {
   switch (leaseOf(record, now)) {
     case "held":
       return "A caller holds the claim. Other claims of the key wait until it is settled, or its lease ends.";

@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
+import { Policy_LateKeys, PolicySchema, QuotasSchema } from "@onceward/client/proto";
 import { expect, test } from "vitest";
-import { Policy_LateKeys, PolicySchema, QuotasSchema } from "../gen/onceward/v1/policy_pb.ts";
 import { fieldText, type TypedField, typedFields } from "./field-facts.ts";
 
 const FIELDS = new Map(

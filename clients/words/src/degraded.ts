@@ -1,4 +1,4 @@
-import type { Replica } from "../gen/onceward/v1/operator_pb.ts";
+import type { Replica } from "@onceward/client/proto";
 
 /** What a degraded state means, in the words of the runbook. */
 export interface DegradedWords {

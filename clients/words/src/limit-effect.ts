@@ -1,12 +1,12 @@
 import { type Duration, durationMs } from "@bufbuild/protobuf/wkt";
-import type { TenantUsage } from "../gen/onceward/v1/operator_pb.ts";
 import {
   type Policy,
   type PolicyBounds,
   PolicyBoundsSchema,
   PolicySchema,
   type Quotas,
-} from "../gen/onceward/v1/policy_pb.ts";
+  type TenantUsage,
+} from "@onceward/client/proto";
 import { fieldText, type TypedField, typedFields } from "./field-facts.ts";
 import {
   amountWords,

@@ -1,5 +1,5 @@
 import { durationMs } from "@bufbuild/protobuf/wkt";
-import type { GetRetentionAdviceResponse, RetentionCandidate } from "../gen/onceward/v1/tenant_admin_pb.ts";
+import type { GetRetentionAdviceResponse, RetentionCandidate } from "@onceward/client/proto";
 
 /** What is known about duplicates that come later than a retention. */
 export type Evidence =

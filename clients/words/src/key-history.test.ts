@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
+import { GetKeyHistoryResponseSchema } from "@onceward/client/proto";
 import { expect, test } from "vitest";
-import { GetKeyHistoryResponseSchema } from "../gen/onceward/v1/tenant_admin_pb.ts";
 import { keyHistoryOf } from "./key-history.ts";
 
 test("a key's duplicates and refusals are one sentence, and what became of them", () => {

@@ -1,4 +1,4 @@
-import type { GetKeyHistoryResponse } from "../gen/onceward/v1/tenant_admin_pb.ts";
+import type { GetKeyHistoryResponse } from "@onceward/client/proto";
 import { formatCount, formatNoun } from "./words.ts";
 
 /** What became of calls on a key that did not get its claim, in words of the page. */
