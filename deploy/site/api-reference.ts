@@ -1,5 +1,6 @@
-import type { DescEnum, DescField, DescMessage, DescService } from "@bufbuild/protobuf";
+import type { DescEnum, DescField, DescMessage, DescService, FileRegistry } from "@bufbuild/protobuf";
 import { commentOf } from "./comments.ts";
+import { limitText } from "./field-limits.ts";
 import { readProtoFiles } from "./proto-files.ts";
 
 /**
@@ -9,15 +10,16 @@ import { readProtoFiles } from "./proto-files.ts";
  * @param proto The folder of the proto files.
  */
 export function apiReference(buf: string, proto: string): string {
-  const files = [...readProtoFiles(buf, proto).files].filter(
-    ({ proto: { package: name } }) => name === "onceward.v1",
-  );
+  const registry = readProtoFiles(buf, proto);
+  const files = [...registry.files].filter(({ proto: { package: name } }) => name === "onceward.v1");
   return [
     "# API",
     "All calls, over gRPC, gRPC-Web, Connect and JSON. Written from the comments of the proto files.",
     ...files.flatMap(({ services }) => services.map(serviceSection)),
     "## Messages",
-    ...files.flatMap(({ messages }) => messages.flatMap(withNested).map(messageSection)),
+    ...files.flatMap(({ messages }) =>
+      messages.flatMap(withNested).map((message) => messageSection(registry, message)),
+    ),
     "## Enumerations",
     ...files.flatMap(({ enums, messages }) =>
       [...enums, ...messages.flatMap((message) => message.nestedEnums)].map(enumSection),
@@ -40,10 +42,11 @@ function withNested(message: DescMessage): readonly DescMessage[] {
   return [message, ...message.nestedMessages.filter(({ proto }) => !proto.options?.mapEntry)];
 }
 
-function messageSection(message: DescMessage): string {
-  const rows = message.fields.map(
-    (field) => `| \`${field.name}\` | ${typeOf(field)} | ${cell(textOf(field))} |`,
-  );
+function messageSection(registry: FileRegistry, message: DescMessage): string {
+  const rows = message.fields.map((field) => {
+    const text = [textOf(field), limitText(registry, field)].join(" ").trim();
+    return `| \`${field.name}\` | ${typeOf(field)} | ${cell(text)} |`;
+  });
   const table =
     rows.length === 0
       ? "It has no fields."

@@ -262,7 +262,6 @@ function idempotencyRoutes(
   const { tracing } = traced;
   return routesOf(
     IdempotencyService,
-    "CALLER",
     tracing ? { ...service, batch: traceBatch(service.batch, tracing) } : service,
   );
 }

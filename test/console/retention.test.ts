@@ -123,6 +123,6 @@ describeInBrowser("The retention of a namespace", () => {
     await page
       .getByText(/^Counted in the last 30 days: 3 duplicates refused .* and 2 that ran although it was\./)
       .waitFor();
-    await page.getByLabel("Keys that are too old").waitFor();
+    await page.getByLabel("Late keys").waitFor();
   });
 });

@@ -20,7 +20,7 @@ beforeAll(async () => {
   surface = await readSurface();
 });
 
-test("clients/typescript/api.md lists the client's exports; `npm run api:report` writes it", async () => {
+test("clients/typescript/api.md lists the client's exports; `npm run generate -- api` writes it", async () => {
   expect(apiReport(surface)).toBe(await readFile(API_FILE, "utf8"));
 });
 

@@ -11,7 +11,6 @@ import { expect, onTestFinished, test } from "vitest";
 import { parse } from "yaml";
 import { readConfig } from "../../server/src/core/config/config.ts";
 import { VARIABLES } from "../../server/src/core/config/variables.ts";
-import { MAX_WAIT_MS } from "../../server/src/core/domain/limits.ts";
 import { VERSION } from "../../server/src/version.ts";
 import { makeCertificate, tlsSettings } from "../helpers/network/certificates.ts";
 
@@ -200,13 +199,6 @@ test("a replica's grace period is longer than its drain", () => {
   });
   const drainMs = config.ONCEWARD_DRAIN_DELAY + config.ONCEWARD_DRAIN_TIMEOUT;
   expect(Number.parseInt(services["replica-1"]?.stop_grace_period ?? "", 10) * 1000).toBeGreaterThan(drainMs);
-});
-
-test("the balancer's calls may last longer than the longest wait, and Compose waits", async () => {
-  const [, hardStopS] = /^ {2}hard-stop-after (\d+)s$/m.exec(await read("deploy/haproxy/haproxy.cfg")) ?? [];
-  expect(Number(hardStopS) * 1000).toBeGreaterThan(MAX_WAIT_MS);
-  const graceS = Number.parseInt(services.balancer?.stop_grace_period ?? "", 10);
-  expect(graceS).toBeGreaterThan(Number(hardStopS));
 });
 
 test("the images have the version of Node that the tests run on", async () => {

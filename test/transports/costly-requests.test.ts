@@ -10,7 +10,7 @@ import { measureCosts } from "../tools/fuzz/costs.ts";
 const MIB = 1024 * 1024;
 /** `npm run bench` checks 50 ms (P13) on an idle machine; machines that run tests are busy. */
 const MAX_WORK_MS = 150;
-/** RPCs with a list, a map, a mask or a large limit; `npm run fuzz` tests all RPCs. */
+/** RPCs with a list, a map, a mask or a large limit; `npm run lab -- fuzz` tests all RPCs. */
 const RPCS_HERE = new Set(["Complete", "Batch", "UpdateNamespace"]);
 /** The requests leave no memory in use, but their garbage may not have been collected yet. */
 const MAX_ADDED_MB = 200;

@@ -37,10 +37,10 @@ const CHANGED = new Set(["CLAIM_SUPERSEDED", "ALREADY_COMPLETED", "RECORD_NOT_FO
 export async function writeKeys(
   file: string,
   records: readonly RecordMessage[],
-  providerLinks: ReadonlyMap<string, string>,
+  links: ReadonlyMap<string, string>,
 ): Promise<void> {
   const options = { flag: "wx", mode: 0o600 } as const;
-  await writeFile(file, reconciliationFile(records, providerLinks), options).catch((error) => {
+  await writeFile(file, reconciliationFile(records, links), options).catch((error) => {
     throw new UsageError(`--csv: ${messageOf(error)}.`);
   });
 }

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/onceward/onceward/clients/go/internal/timing"
+	"github.com/onceward/onceward/clients/go/onceward/internal/limits"
 	oncewardv1 "github.com/onceward/onceward/clients/go/onceward/v1"
 )
 
@@ -137,7 +138,7 @@ func (a *acquisition) claim(ctx context.Context) (*oncewardv1.ClaimResponse, err
 
 // wait waits for another holder, in one call of the service.
 func (a *acquisition) wait(ctx context.Context, until time.Time) (*oncewardv1.ClaimResponse, error) {
-	left := func() time.Duration { return max(0, min(maxWait, time.Until(until))) }
+	left := func() time.Duration { return max(0, min(limits.MaxWait, time.Until(until))) }
 	var response *oncewardv1.ClaimResponse
 	err := retry(ctx, until.Add(a.operation.Timeout), func() error {
 		request := proto.CloneOf(a.request)

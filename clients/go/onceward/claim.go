@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/onceward/onceward/clients/go/onceward/internal/limits"
 	oncewardv1 "github.com/onceward/onceward/clients/go/onceward/v1"
 )
 
@@ -130,7 +131,7 @@ func (c *Claim) release(reason string) {
 	if c.lease == nil {
 		return
 	}
-	text := truncateUTF8(strings.ReplaceAll(reason, "\x00", ""), maxReleaseReasonBytes)
+	text := truncateUTF8(strings.ReplaceAll(reason, "\x00", ""), limits.MaxReleaseReasonBytes)
 	request := &oncewardv1.ReleaseRequest{
 		Namespace: c.Namespace, Key: c.Key, FencingToken: c.FencingToken, Reason: text,
 	}
@@ -151,9 +152,9 @@ func writeCheckpoint(name string, state any) (*oncewardv1.Checkpoint, error) {
 			return nil, err
 		}
 	}
-	violations := textViolations("checkpoint.name", name, 1, maxCheckpointNameBytes)
-	if len(text) > maxCheckpointStateBytes {
-		description := fmt.Sprintf("must be at most %d bytes as JSON, is %d", maxCheckpointStateBytes, len(text))
+	violations := textViolations("checkpoint.name", name, 1, limits.MaxCheckpointNameBytes)
+	if len(text) > limits.MaxCheckpointStateBytes {
+		description := fmt.Sprintf("must be at most %d bytes as JSON, is %d", limits.MaxCheckpointStateBytes, len(text))
 		violations = append(violations, Violation{"checkpoint.state", description})
 	}
 	if len(violations) > 0 {

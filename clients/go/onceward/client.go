@@ -11,6 +11,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/onceward/onceward/clients/go/onceward/internal/limits"
 	oncewardv1 "github.com/onceward/onceward/clients/go/onceward/v1"
 )
 
@@ -220,5 +221,5 @@ func defaultOwner() string {
 	if err != nil {
 		host = "unknown"
 	}
-	return truncateUTF8(fmt.Sprintf("%s/%d", host, os.Getpid()), maxOwnerBytes)
+	return truncateUTF8(fmt.Sprintf("%s/%d", host, os.Getpid()), limits.MaxOwnerBytes)
 }

@@ -31,6 +31,7 @@ type Error struct {
 	RequestID string
 
 	saysWhen bool // The service said when to retry, perhaps at once.
+	isGone   bool // The effect happened, and its value is not available.
 	cause    error
 }
 

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/onceward/onceward/clients/go/onceward/internal/limits"
 )
 
 // maxDepth is that of encoding/json: a deeper value is taken for a circular one.
@@ -38,12 +40,12 @@ func Fingerprint(value any, omit ...string) ([]byte, error) {
 	switch digest := value.(type) {
 	case json.RawMessage:
 	case []byte:
-		if len(digest) != fingerprintBytes {
+		if len(digest) != limits.FingerprintBytes {
 			description := fmt.Sprintf("as bytes, must be the 32 of a SHA-256, is %d; hash them first", len(digest))
 			return nil, invalidRequest(Violation{"fingerprint", description})
 		}
 		return bytes.Clone(digest), nil
-	case [fingerprintBytes]byte:
+	case [sha256.Size]byte:
 		return digest[:], nil
 	}
 	omissions, refused := parseOmissions(omit)

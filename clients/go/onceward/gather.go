@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/onceward/onceward/clients/go/onceward/internal/limits"
 	oncewardv1 "github.com/onceward/onceward/clients/go/onceward/v1"
 )
 
@@ -18,13 +19,14 @@ const (
 	minItemsBesideTwo = 8
 	// Queued calls are divided among the batches that may be sent, but not into smaller parts: each batch costs a statement.
 	minDividedItems = 32
-	// A request message minus the batch's own framing.
-	maxBatchBytes = maxMessageBytes - 1024
 	// The framing of an item within a batch, at most.
 	itemFramingBytes = 16
 	// Few beside a batch, and enough to find the one call that made the batch invalid soon.
 	maxAloneAtOnce = 16
 )
+
+// A request message minus the batch's own framing.
+var maxBatchBytes = limits.MaxMessageBytes - 1024
 
 // gatherer gathers calls that are made at one time, or while batches are in flight, into few batches. A single call is sent at
 // once, with an RPC of its own. Order is kept within a batch, not between batches.
@@ -86,7 +88,7 @@ func (g *gatherer) flush() {
 func (g *gatherer) takeBatch() ([]*call, int) {
 	free := maxBatchesInFlight - g.inFlight
 	parts := max(1, min(free, len(g.queue)/minDividedItems))
-	most := min((len(g.queue)+parts-1)/parts, maxBatchItems)
+	most := min((len(g.queue)+parts-1)/parts, limits.MaxBatchItems)
 	items, bytes := 0, 0
 	for _, queued := range g.queue {
 		// The first call is sent with any size: if it is too large, the service refuses it alone.

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/onceward/onceward/clients/go/onceward/internal/limits"
 	oncewardv1 "github.com/onceward/onceward/clients/go/onceward/v1"
 )
 
@@ -25,10 +26,10 @@ func TestTheLeaseClockCountsTheTimeInWhichTheMachineWasSuspended(t *testing.T) {
 
 func TestABatchIsBoundedInBytesAndItems(t *testing.T) {
 	gathered := &gatherer{inFlight: maxBatchesInFlight - 1}
-	for range maxBatchItems + 1 {
+	for range limits.MaxBatchItems + 1 {
 		gathered.queue = append(gathered.queue, &call{bytes: 1})
 	}
-	if batch, _ := gathered.takeBatch(); len(batch) != maxBatchItems {
+	if batch, _ := gathered.takeBatch(); len(batch) != limits.MaxBatchItems {
 		t.Errorf("a batch has %d items", len(batch))
 	}
 	gathered.queue = []*call{{bytes: maxBatchBytes}, {bytes: 1}}

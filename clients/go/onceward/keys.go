@@ -15,6 +15,8 @@ import (
 	"sync"
 	"time"
 	"unicode/utf8"
+
+	"github.com/onceward/onceward/clients/go/onceward/internal/limits"
 )
 
 // Never changed within a major version: it changes every derived key, and downstreams would repeat effects.
@@ -40,7 +42,7 @@ func JoinKey(parts ...any) (string, error) {
 		escaped[i] = strings.NewReplacer("%", "%25", ":", "%3A").Replace(text)
 	}
 	key := strings.Join(escaped, ":")
-	if len(key) <= maxKeyBytes {
+	if len(key) <= limits.MaxKeyBytes {
 		return key, nil
 	}
 	// In the readable form a "%" is never followed by an "s".
@@ -107,7 +109,7 @@ func ParseIdempotencyKey(header string) (string, bool) {
 	} else if !bareKey.MatchString(header) {
 		return "", false
 	}
-	return key, len(key) <= maxKeyBytes
+	return key, len(key) <= limits.MaxKeyBytes
 }
 
 // FormatIdempotencyKey returns a key as the header's structured-field string; false if it is empty or not printable ASCII.

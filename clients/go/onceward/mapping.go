@@ -104,6 +104,9 @@ func (e *Error) mayHaveHappened() bool {
 
 // Class returns what an adapter does about an error under which the function did not run.
 func (e *Error) Class() oncewardv1.ReasonClass {
+	if e.isGone {
+		return oncewardv1.ReasonClass_REASON_CLASS_GONE
+	}
 	class := e.Reason.Facts().GetReasonClass()
 	switch class {
 	case oncewardv1.ReasonClass_REASON_CLASS_UNSPECIFIED, oncewardv1.ReasonClass_REASON_CLASS_FIX:

@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/onceward/onceward/clients/go/onceward/internal/limits"
 	oncewardv1 "github.com/onceward/onceward/clients/go/onceward/v1"
 )
 
@@ -21,7 +22,7 @@ type Operation struct {
 	// ErrFingerprintMismatch. Default: none, and any request with the key gets the stored value.
 	Fingerprint any
 	// When the key was made: the same on every delivery. Where the namespace's policy says so (late_keys), a key that is older
-	// than its retention is refused with ErrKeyTooOld. Default: the time in the key, if the whole key is a UUID of version 1, 6
+	// than its retention is refused. Default: the time in the key, if the whole key is a UUID of version 1, 6
 	// or 7, as NewKey makes them, or a ULID.
 	KeyCreatedAt time.Time
 	// How long the claim outlives a process that dies, 1 s to 24 h. While the function runs, heartbeats prolong the lease.
@@ -102,11 +103,11 @@ func (o *Operation) ref() ClaimRef { return ClaimRef{Namespace: o.Namespace, Key
 // withDefaults returns the operation with every field set. Fails with every violation.
 func (o Operation) withDefaults(options *Options) (Operation, *Error) {
 	var violations []Violation
-	if !namespacePattern.MatchString(o.Namespace) {
-		violations = append(violations, Violation{"Namespace", namespaceRule})
+	if !limits.NamespacePattern.MatchString(o.Namespace) {
+		violations = append(violations, Violation{"Namespace", limits.NamespaceRule})
 	}
-	if o.Lease != 0 && (o.Lease < minLease || o.Lease > maxLease) {
-		violations = append(violations, Violation{"Lease", fmt.Sprintf("must be %s to %s", minLease, maxLease)})
+	if o.Lease != 0 && (o.Lease < limits.MinLease || o.Lease > limits.MaxLease) {
+		violations = append(violations, Violation{"Lease", fmt.Sprintf("must be %s to %s", limits.MinLease, limits.MaxLease)})
 	}
 	if year := o.KeyCreatedAt.UTC().Year(); year < 1 || year > 9999 {
 		violations = append(violations, Violation{"KeyCreatedAt", "must be in the years 1-9999"})
@@ -121,7 +122,7 @@ func (o Operation) withDefaults(options *Options) (Operation, *Error) {
 		violations = append(violations, Violation{"OnUnavailable", "must be FailUnavailable or ProceedUnavailable"})
 	}
 	violations = append(violations, sharedViolations(o.Wait, o.Timeout, o.Owner, o.OnError)...)
-	violations = append(violations, textViolations("Key", o.Key, 1, maxKeyBytes)...)
+	violations = append(violations, textViolations("Key", o.Key, 1, limits.MaxKeyBytes)...)
 	if len(violations) > 0 {
 		return o, invalidRequest(violations...)
 	}
@@ -146,7 +147,7 @@ func (o Operation) withDefaults(options *Options) (Operation, *Error) {
 
 // sharedViolations returns the violations of the options that both an operation and a client may set.
 func sharedViolations(wait, timeout time.Duration, owner string, onError OnError) []Violation {
-	violations := textViolations("Owner", owner, 0, maxOwnerBytes)
+	violations := textViolations("Owner", owner, 0, limits.MaxOwnerBytes)
 	if wait < 0 {
 		violations = append(violations, Violation{"Wait", "must not be negative"})
 	}

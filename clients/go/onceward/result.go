@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"unicode/utf8"
 
+	"github.com/onceward/onceward/clients/go/onceward/internal/limits"
 	oncewardv1 "github.com/onceward/onceward/clients/go/onceward/v1"
 )
 
@@ -40,8 +41,8 @@ func encodeEffect(effect Effect, codec Codec) (*oncewardv1.Result, error) {
 	if !utf8.ValidString(encoded.ContentType) || !hasTexts(encoded.Metadata) {
 		return nil, &Error{Reason: ErrCodecFailed, Message: "The content type or the metadata of the result is not UTF-8."}
 	}
-	if size := len(encoded.Payload); size > maxResultBytes {
-		message := fmt.Sprintf("The result is %d bytes; no policy takes more than %d.", size, maxResultBytes)
+	if size := len(encoded.Payload); size > limits.MaxResultBytes {
+		message := fmt.Sprintf("The result is %d bytes; no policy takes more than %d.", size, limits.MaxResultBytes)
 		return nil, &Error{Reason: ErrResultTooLarge, Message: message}
 	}
 	return &oncewardv1.Result{
@@ -106,7 +107,7 @@ func replay(completed *oncewardv1.Completed, codec Codec, claim ClaimRef, into a
 }
 
 func unavailable(reason Reason, message string, claim ClaimRef, cause error) *ResultUnavailableError {
-	return &ResultUnavailableError{Err: &Error{Reason: reason, Message: message, Claim: &claim, cause: cause}}
+	return &ResultUnavailableError{Err: &Error{Reason: reason, Message: message, Claim: &claim, isGone: true, cause: cause}}
 }
 
 // storedFailure returns a stored failure. One that another client stored may have any shape; then all of it becomes the details.

@@ -3,16 +3,7 @@
  * rarer errors in `admin.ts`.
  */
 
-export {
-  ClaimSupersededError,
-  CredentialInvalidError,
-  FingerprintMismatchError,
-  InvalidRequestError,
-  KeyTooOldError,
-  NamespaceDeniedError,
-  RoleDeniedError,
-  TenantSuspendedError,
-} from "./errors/catalogue.ts";
+export * from "./errors/catalogue.ts";
 export {
   AmbiguousError,
   type CatalogueReason,

@@ -76,8 +76,8 @@ export interface WebhookRejection {
  *
  * - 200 once the event is settled: handled now, handled before (`Idempotency-Replayed: true`), or failed permanently
  *   with a TerminalError, so that it is not sent again.
- * - 401 for an invalid signature, and 400 for an event without an id: nothing is claimed. Also 400 for an event that is too old
- *   (KeyTooOldError): the provider keeps it as failed, and a person finds out whether it was handled.
+ * - 401 for an invalid signature, and 400 for an event without an id: nothing is claimed. Also 400 for an event that is too old:
+ *   the provider keeps it as failed, and a person finds out whether it was handled.
  * - 503 with Retry-After while another process handles it, or Onceward is unreachable: the provider sends it again.
  * - 500 if the function throws: the claim is released, and the provider sends it again. Also 500 if `source.verify`
  *   throws anything but a WebhookSignatureError, such as for a missing secret: nothing is claimed (`onRejected`).

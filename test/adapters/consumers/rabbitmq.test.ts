@@ -18,7 +18,6 @@ import {
   startRabbitMq,
 } from "../../helpers/brokers/rabbitmq.ts";
 import type { RabbitMqBroker } from "../../helpers/brokers/rabbitmq-broker.ts";
-import { NESTED_FAILURES } from "../../helpers/calls/nested-runs.ts";
 import { collectWarnings, eventually, type Guarded, newCrowd, newTimedGuard, useGuards } from "./fixtures.ts";
 import { startRabbitMqWorker } from "./rabbitmq-worker-process.ts";
 
@@ -150,48 +149,6 @@ describeWithRabbitMq("A consumer of RabbitMQ", () => {
     await eventually(() => expect(guard.kinds()).toEqual(["released", "processed"]));
     expect(seen).toEqual([timestamp, timestamp]);
   });
-
-  test("an operation sent twice is performed once; the second is counted as a duplicate", async () => {
-    await using guard = await newGuard();
-    const { connection, channel, queue } = await newQueue();
-    const orders: unknown[] = [];
-    await consume(guard, { channel, queue }, (message) => orders.push(readJson(message.content)));
-    for (let times = 0; times < 2; times++) send(channel, queue, "order-1", '{"amount":100}');
-    await eventually(() => expect(guard.kinds().filter((kind) => kind !== "postponed")).toHaveLength(2));
-    expect(guard.kinds()).toEqual(expect.arrayContaining(["processed", "duplicate"]));
-    expect(orders).toEqual([{ amount: 100 }]);
-    await expectSettled({ connection, channel, queue });
-  });
-
-  test("while another holder runs the operation, a message is redelivered, then a duplicate", async () => {
-    await using guard = await newGuard();
-    const { connection, channel, queue } = await newQueue();
-    const complete = await guard.holdElsewhere("order-1");
-    const fn = vi.fn();
-    await consume(guard, { channel, queue }, fn);
-    send(channel, queue, "order-1", "{}");
-    await eventually(() => expect(guard.kinds().slice(0, 2)).toEqual(["postponed", "postponed"]));
-    await complete();
-    await eventually(() => expect(guard.kinds().at(-1)).toBe("duplicate"));
-    expect(fn).not.toHaveBeenCalled();
-    await expectSettled({ connection, channel, queue });
-  });
-
-  test.each(NESTED_FAILURES)(
-    "a message whose function rethrows the $error of a nested run $name is delivered again and performed",
-    async ({ fail }) => {
-      await using guard = await newGuard();
-      const { connection, channel, queue } = await newQueue();
-      const fn = vi
-        .fn<() => Promise<unknown>>(async () => {})
-        .mockImplementationOnce(() => fail(guard.onceward));
-      await consume(guard, { channel, queue }, fn);
-      send(channel, queue, "order-1", "{}");
-      await eventually(() => expect(guard.kinds()).toEqual(["released", "processed"]));
-      expect(fn).toHaveBeenCalledTimes(2);
-      await expectSettled({ connection, channel, queue });
-    },
-  );
 
   test("a message is delivered again as it was sent", async () => {
     await using guard = await newGuard();

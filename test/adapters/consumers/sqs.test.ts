@@ -11,7 +11,6 @@ import {
   withKey,
 } from "../../../clients/typescript/src/sqs.ts";
 import { describeConsumerAdapter } from "../../helpers/adapters/consumer-suite.ts";
-import { NESTED_FAILURES } from "../../helpers/calls/nested-runs.ts";
 import { collectWarnings, cutOff, eventually, type Guarded, newTimedGuard, useGuards } from "./fixtures.ts";
 import { startSqsEndpoint } from "./sqs-endpoint.ts";
 
@@ -93,19 +92,7 @@ describeConsumerAdapter(test, (onceward, options, fn) => ({
   },
 }));
 
-test("a message that is received twice is performed once, and deleted both times", async () => {
-  await using guard = await newGuard();
-  const orders: unknown[] = [];
-  const { receive, calls } = await consumer(guard, ({ Body }) => orders.push(readJson(Body)));
-  for (let times = 0; times < 2; times++) {
-    await receive();
-    expect(calls).toEqual([deletion]);
-  }
-  expect(guard.kinds()).toEqual(["processed", "duplicate"]);
-  expect(orders).toEqual([{ amount: 100 }]);
-});
-
-test("a key without a time gets its message's; a late message goes to its destination", async () => {
+test("a key without a time has that at which its message was sent, and a late message goes where it is to go", async () => {
   const guard = newTimedGuard();
   const tooOld = vi.fn();
   for (const sentMs of [Date.now(), Date.now() - 120_000]) {
@@ -306,22 +293,6 @@ test("a message is hidden twice as long after each error, up to maxRedeliverAfte
   }
   expect(hiddenS).toEqual([4, 8, 14, 14]);
 });
-
-test.each(NESTED_FAILURES)(
-  "a message whose function rethrows the $error of a nested run $name is not deleted, and runs again",
-  async ({ fail }) => {
-    await using guard = await newGuard();
-    const fn = vi
-      .fn<() => Promise<unknown>>(async () => {})
-      .mockImplementationOnce(() => fail(guard.onceward));
-    const { receive, calls } = await consumer(guard, fn);
-    await receive();
-    expect(calls).toEqual([thrownOnce]);
-    await receive();
-    expect(calls).toEqual([deletion]);
-    expect(guard.kinds()).toEqual(["released", "processed"]);
-  },
-);
 
 test.each([
   ["a terminal error", "{}", new TerminalError("card declined")],

@@ -130,7 +130,7 @@ const straight: Pipeline = {
 };
 
 const grpc = createGrpcServer({
-  routes: routesOf(IdempotencyService, "CALLER", idempotency),
+  routes: routesOf(IdempotencyService, idempotency),
   pipeline: straight,
   inboundBudget: createInboundBudget(),
   outboundTotal: createOutboundTotal(),

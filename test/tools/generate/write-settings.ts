@@ -1,8 +1,9 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { fileVariable } from "../../../server/src/core/config/secret-files.ts";
 import { factsOf, VARIABLES } from "../../../server/src/core/config/variables.ts";
+import { MAX_WAIT_MS } from "../../../server/src/core/domain/limits.ts";
 
-/** Writes the table of settings into `server/README.md`; part of `npm run generate`. */
+/** Writes the table of settings, and how long a balancer that stops lets calls finish; part of `npm run generate`. */
 const README = new URL("../../../server/README.md", import.meta.url);
 const SECTION = /(<!-- configuration:.*-->\n)[\s\S]*(<!-- \/configuration -->)/;
 
@@ -14,3 +15,15 @@ const rows = Object.entries(VARIABLES).map(([name, schema]) => {
 });
 const table = ["| variable | value | default | description |", "|---|---|---|---|", ...rows].join("\n");
 writeFileSync(README, readFileSync(README, "utf8").replace(SECTION, `$1\n${table}\n\n$2`));
+
+const WAIT_S = MAX_WAIT_MS / 1000;
+/** A Claim that waits ends in time. */
+writeSeconds("deploy/haproxy/haproxy.cfg", /(?<=^ {2}hard-stop-after )\d+/m, WAIT_S + 15);
+writeSeconds("docker-compose.yml", /(?<=# Longer than hard-stop-after\.\n {4}stop_grace_period: )\d+/, WAIT_S + 20);
+
+function writeSeconds(path: string, place: RegExp, seconds: number): void {
+  const file = new URL(`../../../${path}`, import.meta.url);
+  const text = readFileSync(file, "utf8");
+  if (!place.test(text)) throw new Error(`${path} lacks ${place}`);
+  writeFileSync(file, text.replace(place, String(seconds)));
+}

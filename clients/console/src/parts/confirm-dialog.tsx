@@ -1,3 +1,4 @@
+import { MAX_REASON_BYTES } from "@onceward/gen/limits.ts";
 import { type FormEvent, type ReactNode, useState } from "react";
 import { readFailure } from "../session/failure.ts";
 import common from "../styles/common.module.css";
@@ -24,8 +25,6 @@ interface ConfirmDialogProps {
   readonly close: () => void;
 }
 
-const REASON_MAX_BYTES = 1_024;
-
 /** A dialog before a change: says what happens, asks to type it, and for a reason. */
 export function ConfirmDialog({
   title,
@@ -43,7 +42,7 @@ export function ConfirmDialog({
   const [error, setError] = useState<unknown>();
   const [waiting, setWaiting] = useState(false);
   const isTyped = typed === undefined || typedText.trim() === typed;
-  const problem = bytesProblem(reasonText, REASON_MAX_BYTES);
+  const problem = bytesProblem(reasonText, MAX_REASON_BYTES);
   const hasReason = reason === "none" || (reasonText.trim() !== "" && problem === undefined);
   const isReady = isValid && isTyped && hasReason && !waiting;
 

@@ -1,3 +1,4 @@
+import { MAX_KEY_BYTES } from "@onceward/gen/limits.ts";
 import { type FormEvent, useRef, useState } from "react";
 import { useLocation } from "wouter";
 import { ConfirmDialog } from "../parts/confirm-dialog.tsx";
@@ -76,9 +77,6 @@ const LIVE_STATES = {
   suspended: { word: "Suspended", tone: "attention" },
 } as const;
 
-/** Longer than every key in characters. */
-const MAX_LENGTH = 255;
-
 /** Finds what is known of a key, of keys that begin with a text, of an owner, a fingerprint or a request, from every screen. */
 function SearchBox() {
   const [, navigate] = useLocation();
@@ -104,7 +102,7 @@ function SearchBox() {
           type="search"
           aria-label="Search records"
           placeholder="Key, owner, fingerprint or request id  /"
-          maxLength={MAX_LENGTH}
+          maxLength={MAX_KEY_BYTES}
           autoComplete="off"
           spellCheck={false}
         />

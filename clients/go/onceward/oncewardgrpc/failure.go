@@ -143,16 +143,14 @@ func refusalOf(err error) error {
 	if !errors.As(err, &failed) {
 		return nil
 	}
-	var unavailable *onceward.ResultUnavailableError
 	reason := failed.Reason
-	switch {
-	case errors.As(err, &unavailable):
-		return refusal(codes.AlreadyExists, reason, "The call was carried out; its response is gone.")
-	case failed.IsAboutKeyTime():
+	if failed.IsAboutKeyTime() {
 		message := "The idempotency key must contain the time at which it was made, as a UUID of version 7 does."
 		return refusal(codes.InvalidArgument, reason, message)
 	}
 	switch failed.Class() {
+	case oncewardv1.ReasonClass_REASON_CLASS_GONE:
+		return refusal(codes.AlreadyExists, reason, "The call was carried out; its response is gone.")
 	case oncewardv1.ReasonClass_REASON_CLASS_WAIT:
 		return refusal(codes.Aborted, reason, "A call with this idempotency key is in progress.", failed.RetryDelay)
 	case oncewardv1.ReasonClass_REASON_CLASS_ASK:

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+
+	"github.com/onceward/onceward/clients/go/onceward/internal/limits"
 )
 
 const contentEncoding = "content-encoding"
@@ -23,7 +25,7 @@ func (r *response) inAcceptedCoding(request http.Header) *response {
 		return r
 	}
 	body, err := decoded(r.body, coding)
-	if err != nil || len(body) > maxResultBytes {
+	if err != nil || len(body) > limits.MaxResultBytes {
 		return r
 	}
 	header := maps.Clone(r.header)
@@ -73,5 +75,5 @@ func decoded(body []byte, coding string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return io.ReadAll(io.LimitReader(decoder, maxResultBytes+1))
+	return io.ReadAll(io.LimitReader(decoder, int64(limits.MaxResultBytes)+1))
 }

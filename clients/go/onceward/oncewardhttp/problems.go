@@ -69,7 +69,7 @@ func problemOf(err error) *Problem {
 	if !errors.As(err, &failed) {
 		return nil
 	}
-	kind, known := kindOf(err, failed)
+	kind, known := kindOf(failed)
 	if !known {
 		return nil
 	}
@@ -77,15 +77,13 @@ func problemOf(err error) *Problem {
 	return &problem
 }
 
-func kindOf(err error, failed *onceward.Error) (ProblemType, bool) {
-	var unavailable *onceward.ResultUnavailableError
-	switch {
-	case errors.As(err, &unavailable):
-		return ResultGone, true
-	case failed.IsAboutKeyTime():
+func kindOf(failed *onceward.Error) (ProblemType, bool) {
+	if failed.IsAboutKeyTime() {
 		return KeyWithoutTime, true
 	}
 	switch failed.Class() {
+	case oncewardv1.ReasonClass_REASON_CLASS_GONE:
+		return ResultGone, true
 	case oncewardv1.ReasonClass_REASON_CLASS_WAIT:
 		return InProgress, true
 	case oncewardv1.ReasonClass_REASON_CLASS_ASK:

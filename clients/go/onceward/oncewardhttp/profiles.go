@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/onceward/onceward/clients/go/onceward"
+	"github.com/onceward/onceward/clients/go/onceward/internal/limits"
 )
 
 // Profile is the protocol whose keys, statuses, bodies and headers a guard uses: those of the guides' page "Profiles of HTTP",
@@ -158,7 +159,7 @@ func parseStructuredKey(header string) (string, bool) {
 	return key, valid && strings.HasPrefix(header, `"`)
 }
 
-var opaqueKey = regexp.MustCompile(`^[\x20-\x7e]{1,255}$`)
+var opaqueKey = regexp.MustCompile(fmt.Sprintf(`^[\x20-\x7e]{1,%d}$`, limits.MaxKeyBytes))
 
 // parseOpaqueKey returns a text of which quotes are a part.
 func parseOpaqueKey(header string) (string, bool) { return header, opaqueKey.MatchString(header) }

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/onceward/onceward/clients/go/onceward"
+	"github.com/onceward/onceward/clients/go/onceward/internal/limits"
 )
 
 // response is a whole response as it is stored: as the guards of the other languages store it, so that they replay each other's.
@@ -22,15 +23,6 @@ type response struct {
 }
 
 const (
-	// No policy takes a larger result.
-	maxResultBytes = 1 << 20
-	// The limits of idempotency.proto for a result's content type and metadata.
-	maxContentTypeBytes   = 255
-	maxMetadataEntries    = 64
-	maxMetadataNameBytes  = 128
-	maxMetadataValueBytes = 4096
-	maxMetadataBytes      = 16 << 10
-
 	statusMetadata = "http-status"
 	headerMetadata = "http-header-"
 	contentType    = "content-type"
@@ -42,32 +34,32 @@ type responseCodec struct{}
 func (responseCodec) Encode(value any) (onceward.Encoded, error) {
 	whole := value.(*response)
 	if whole.body == nil {
-		return onceward.Encoded{}, tooLarge("The response", maxResultBytes)
+		return onceward.Encoded{}, tooLarge("The response", limits.MaxResultBytes)
 	}
-	if len(whole.header[contentType]) > maxContentTypeBytes {
-		return onceward.Encoded{}, tooLarge(contentType, maxContentTypeBytes)
+	if len(whole.header[contentType]) > limits.MaxContentTypeBytes {
+		return onceward.Encoded{}, tooLarge(contentType, limits.MaxContentTypeBytes)
 	}
 	metadata := map[string]string{statusMetadata: strconv.Itoa(whole.status)}
 	for name, value := range whole.header {
 		switch stored := headerMetadata + name; {
 		case name == contentType:
-		case len(value) > maxMetadataValueBytes:
-			return onceward.Encoded{}, tooLarge(name, maxMetadataValueBytes)
-		case len(stored) > maxMetadataNameBytes:
-			return onceward.Encoded{}, tooLarge(stored, maxMetadataNameBytes)
+		case len(value) > limits.MaxMetadataValueBytes:
+			return onceward.Encoded{}, tooLarge(name, limits.MaxMetadataValueBytes)
+		case len(stored) > limits.MaxMetadataNameBytes:
+			return onceward.Encoded{}, tooLarge(stored, limits.MaxMetadataNameBytes)
 		default:
 			metadata[stored] = value
 		}
 	}
-	if len(metadata) > maxMetadataEntries {
-		return onceward.Encoded{}, tooLarge("The number of headers to store", maxMetadataEntries)
+	if len(metadata) > limits.MaxMetadataEntries {
+		return onceward.Encoded{}, tooLarge("The number of headers to store", limits.MaxMetadataEntries)
 	}
 	text, err := json.Marshal(metadata)
 	if err != nil {
 		return onceward.Encoded{}, err
 	}
-	if len(text) > maxMetadataBytes {
-		return onceward.Encoded{}, tooLarge("The headers to store, together,", maxMetadataBytes)
+	if len(text) > limits.MaxMetadataBytes {
+		return onceward.Encoded{}, tooLarge("The headers to store, together,", limits.MaxMetadataBytes)
 	}
 	return onceward.Encoded{Payload: whole.body, ContentType: whole.header[contentType], Metadata: metadata}, nil
 }
@@ -192,7 +184,7 @@ func (r *recorder) Write(part []byte) (int, error) {
 		_, _ = r.to.Write(part)
 	default:
 		r.body = append(r.body, part...)
-		if len(r.body) > maxResultBytes {
+		if len(r.body) > limits.MaxResultBytes {
 			r.send()
 			r.streamed, r.body = true, nil
 		}

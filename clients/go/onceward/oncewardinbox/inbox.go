@@ -23,6 +23,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/onceward/onceward/clients/go/onceward"
+	"github.com/onceward/onceward/clients/go/onceward/internal/limits"
 )
 
 // Migration creates the tables, version 1, in the caller's Postgres (15 or later): one statement, for any migration tool, which
@@ -142,14 +143,12 @@ func decode(text string, into any) error {
 	return nil
 }
 
-const maxNameBytes = 255
-
 // check returns the message's fingerprint; nil for none.
 func (m Message) check() ([]byte, error) {
 	var violations []onceward.Violation
 	for _, field := range []struct{ name, value string }{{"Consumer", m.Consumer}, {"Key", m.Key}} {
-		if size := len(field.value); size < 1 || size > maxNameBytes {
-			description := fmt.Sprintf("must be 1-%d bytes of UTF-8, is %d", maxNameBytes, size)
+		if size := len(field.value); size < 1 || size > limits.MaxKeyBytes {
+			description := fmt.Sprintf("must be 1-%d bytes of UTF-8, is %d", limits.MaxKeyBytes, size)
 			violations = append(violations, onceward.Violation{Field: field.name, Description: description})
 		} else if !utf8.ValidString(field.value) || strings.ContainsFunc(field.value, unicode.IsControl) {
 			description := "must be well-formed UTF-8 without control characters"

@@ -155,15 +155,14 @@ func Handle[Message, Value any](
 
 // withoutRunning returns the outcome if the function was not called.
 func (d Delivery[Value]) withoutRunning(delay time.Duration) Delivery[Value] {
-	var unavailable *onceward.ResultUnavailableError
 	var terminal *onceward.TerminalError
 	var failed *onceward.Error
 	switch {
 	case d.Err == nil, errors.As(d.Err, &terminal):
-	case errors.As(d.Err, &unavailable):
-		d.Err = nil
 	case !errors.As(d.Err, &failed):
 		d.Kind, d.Delay = Released, delay
+	case failed.Class() == oncewardv1.ReasonClass_REASON_CLASS_GONE:
+		d.Err = nil
 	case isAboutMessage(failed):
 		d.Kind = Refused
 	default:

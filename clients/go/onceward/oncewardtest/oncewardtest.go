@@ -72,7 +72,7 @@ type LateKeys string
 const (
 	// They are granted.
 	RunLateKeys LateKeys = "RUN"
-	// They are refused with onceward.ErrKeyTooOld.
+	// They are refused.
 	RefuseLateKeys LateKeys = "REFUSE"
 	// So they are, and a key whose time is unknown is refused with onceward.ErrInvalidRequest.
 	RequireKeyTime LateKeys = "REQUIRE_TIME"

@@ -3,7 +3,6 @@ package oncewardtest
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/onceward/onceward/clients/go/onceward"
+	"github.com/onceward/onceward/clients/go/onceward/internal/limits"
 	oncewardv1 "github.com/onceward/onceward/clients/go/onceward/v1"
 )
 
@@ -74,11 +74,6 @@ func itemError(err error) *oncewardv1.BatchItemError {
 	return made
 }
 
-// namespaceRule is namespacePattern in words, as the service's errors have it.
-const namespaceRule = "must be 1-63 lower-case letters, digits, dots, underscores or hyphens, and begin with a letter or digit"
-
-var namespacePattern = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,62}$`)
-
 // violations are those of one request.
 type violations []*violation
 
@@ -96,10 +91,10 @@ func (v *violations) text(field, value string, minBytes, maxBytes int) {
 }
 
 func (v *violations) id(namespace, key string) {
-	if !namespacePattern.MatchString(namespace) {
-		v.add("namespace", namespaceRule)
+	if !limits.NamespacePattern.MatchString(namespace) {
+		v.add("namespace", limits.NamespaceRule)
 	}
-	v.text("key", key, 1, 255)
+	v.text("key", key, 1, limits.MaxKeyBytes)
 }
 
 func (v *violations) duration(field string, value *durationpb.Duration, least, most time.Duration) {
@@ -131,15 +126,15 @@ func checkClaim(request *oncewardv1.ClaimRequest, policy Policy, now time.Time) 
 	found.id(request.GetNamespace(), request.GetKey())
 	if bytes := len(request.GetFingerprint()); bytes == 0 && policy.RequireFingerprint {
 		found.add("fingerprint", "is required by the namespace's policy")
-	} else if bytes != 0 && bytes != 32 {
-		found.add("fingerprint", fmt.Sprintf("must be 0 or 32 bytes, is %d", bytes))
+	} else if bytes != 0 && bytes != limits.FingerprintBytes {
+		found.add("fingerprint", fmt.Sprintf("must be 0 or %d bytes, is %d", limits.FingerprintBytes, bytes))
 	}
-	found.text("claim_id", request.GetClaimId(), 0, 128)
-	found.text("owner", request.GetOwner(), 0, 128)
-	found.duration("lease", request.GetLease(), time.Second, policy.MaxLease)
-	found.duration("retention", request.GetRetention(), time.Minute, policy.KeyRetention)
+	found.text("claim_id", request.GetClaimId(), 0, limits.MaxClaimIDBytes)
+	found.text("owner", request.GetOwner(), 0, limits.MaxOwnerBytes)
+	found.duration("lease", request.GetLease(), limits.MinLease, policy.MaxLease)
+	found.duration("retention", request.GetRetention(), limits.MinRetention, policy.KeyRetention)
 	found.keyTime(request, policy, now)
-	found.duration("wait", request.GetWait(), 0, time.Minute)
+	found.duration("wait", request.GetWait(), 0, limits.MaxWait)
 	return found.refusal()
 }
 
@@ -150,8 +145,8 @@ func checkComplete(request *oncewardv1.CompleteRequest, policy Policy) error {
 	if kind := result.GetKind(); kind != oncewardv1.Result_KIND_SUCCESS && kind != oncewardv1.Result_KIND_FAILURE {
 		found.add("result.kind", "must be KIND_SUCCESS or KIND_FAILURE")
 	}
-	found.text("result.content_type", result.GetContentType(), 0, 255)
-	found.duration("retention", request.GetRetention(), time.Minute, policy.KeyRetention)
+	found.text("result.content_type", result.GetContentType(), 0, limits.MaxContentTypeBytes)
+	found.duration("retention", request.GetRetention(), limits.MinRetention, policy.KeyRetention)
 	if err := found.refusal(); err != nil {
 		return err
 	}
@@ -173,8 +168,8 @@ func checkComplete(request *oncewardv1.CompleteRequest, policy Policy) error {
 func checkRelease(request *oncewardv1.ReleaseRequest) error {
 	var found violations
 	found.held(request.GetNamespace(), request.GetKey(), request.GetFencingToken())
-	if bytes := len(request.GetReason()); bytes > 1024 {
-		found.add("reason", fmt.Sprintf("must be at most 1024 bytes, is %d", bytes))
+	if bytes := len(request.GetReason()); bytes > limits.MaxReleaseReasonBytes {
+		found.add("reason", fmt.Sprintf("must be at most %d bytes, is %d", limits.MaxReleaseReasonBytes, bytes))
 	}
 	return found.refusal()
 }
@@ -182,11 +177,11 @@ func checkRelease(request *oncewardv1.ReleaseRequest) error {
 func checkExtendLease(request *oncewardv1.ExtendLeaseRequest, policy Policy) error {
 	var found violations
 	found.held(request.GetNamespace(), request.GetKey(), request.GetFencingToken())
-	found.duration("lease", request.GetLease(), time.Second, policy.MaxLease)
+	found.duration("lease", request.GetLease(), limits.MinLease, policy.MaxLease)
 	if checkpoint := request.GetCheckpoint(); checkpoint != nil {
-		found.text("checkpoint.name", checkpoint.GetName(), 1, 128)
-		if bytes := len(checkpoint.GetState()); bytes > 16<<10 {
-			found.add("checkpoint.state", fmt.Sprintf("must be at most 16384 bytes, is %d", bytes))
+		found.text("checkpoint.name", checkpoint.GetName(), 1, limits.MaxCheckpointNameBytes)
+		if bytes := len(checkpoint.GetState()); bytes > limits.MaxCheckpointStateBytes {
+			found.add("checkpoint.state", fmt.Sprintf("must be at most %d bytes, is %d", limits.MaxCheckpointStateBytes, bytes))
 		}
 	}
 	return found.refusal()

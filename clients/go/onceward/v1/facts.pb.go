@@ -158,6 +158,8 @@ const (
 	Role_ROLE_TENANT_ADMIN Role = 2
 	// The operator of the service.
 	Role_ROLE_OPERATOR Role = 3
+	// Any role.
+	Role_ROLE_ANY Role = 4
 )
 
 // Enum value maps for Role.
@@ -167,12 +169,14 @@ var (
 		1: "ROLE_CALLER",
 		2: "ROLE_TENANT_ADMIN",
 		3: "ROLE_OPERATOR",
+		4: "ROLE_ANY",
 	}
 	Role_value = map[string]int32{
 		"ROLE_UNSPECIFIED":  0,
 		"ROLE_CALLER":       1,
 		"ROLE_TENANT_ADMIN": 2,
 		"ROLE_OPERATOR":     3,
+		"ROLE_ANY":          4,
 	}
 )
 
@@ -275,15 +279,25 @@ type FieldFacts struct {
 	Max int64 `protobuf:"varint,2,opt,name=max,proto3" json:"max,omitempty"`
 	// The value that applies where the field is not set, in the form in which the command line takes it, such as "72h". Empty: none.
 	Default string `protobuf:"bytes,3,opt,name=default,proto3" json:"default,omitempty"`
-	// What people call the field, such as "key retention".
+	// What people call the field. Empty: its name with spaces, such as "key retention".
 	Label string `protobuf:"bytes,4,opt,name=label,proto3" json:"label,omitempty"`
 	// What it decides, in one line that continues its label, without its range and its default.
 	Help string `protobuf:"bytes,5,opt,name=help,proto3" json:"help,omitempty"`
 	// The unit in which it is stored and typed.
 	Unit Unit `protobuf:"varint,6,opt,name=unit,proto3,enum=onceward.v1.Unit" json:"unit,omitempty"`
 	// A regular expression (RE2) that a text matches as a whole, and what it asks for in words, as errors have it.
-	Pattern       string `protobuf:"bytes,7,opt,name=pattern,proto3" json:"pattern,omitempty"`
-	Rule          string `protobuf:"bytes,8,opt,name=rule,proto3" json:"rule,omitempty"`
+	Pattern string `protobuf:"bytes,7,opt,name=pattern,proto3" json:"pattern,omitempty"`
+	Rule    string `protobuf:"bytes,8,opt,name=rule,proto3" json:"rule,omitempty"`
+	// The field of the same message whose value applies where this one is not set.
+	DefaultFrom string `protobuf:"bytes,9,opt,name=default_from,json=defaultFrom,proto3" json:"default_from,omitempty"`
+	// Whether a request is refused without it. Any other field may be empty, whatever its least length is.
+	Required bool `protobuf:"varint,10,opt,name=required,proto3" json:"required,omitempty"`
+	// The field whose limits this one has, such as "Record.key".
+	SameAs string `protobuf:"bytes,11,opt,name=same_as,json=sameAs,proto3" json:"same_as,omitempty"`
+	// Of a map: the limits of its keys and of its values, and the most bytes of all of it as compact JSON in UTF-8.
+	Keys          *FieldFacts `protobuf:"bytes,12,opt,name=keys,proto3" json:"keys,omitempty"`
+	Values        *FieldFacts `protobuf:"bytes,13,opt,name=values,proto3" json:"values,omitempty"`
+	MaxJsonBytes  int64       `protobuf:"varint,14,opt,name=max_json_bytes,json=maxJsonBytes,proto3" json:"max_json_bytes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -374,6 +388,94 @@ func (x *FieldFacts) GetRule() string {
 	return ""
 }
 
+func (x *FieldFacts) GetDefaultFrom() string {
+	if x != nil {
+		return x.DefaultFrom
+	}
+	return ""
+}
+
+func (x *FieldFacts) GetRequired() bool {
+	if x != nil {
+		return x.Required
+	}
+	return false
+}
+
+func (x *FieldFacts) GetSameAs() string {
+	if x != nil {
+		return x.SameAs
+	}
+	return ""
+}
+
+func (x *FieldFacts) GetKeys() *FieldFacts {
+	if x != nil {
+		return x.Keys
+	}
+	return nil
+}
+
+func (x *FieldFacts) GetValues() *FieldFacts {
+	if x != nil {
+		return x.Values
+	}
+	return nil
+}
+
+func (x *FieldFacts) GetMaxJsonBytes() int64 {
+	if x != nil {
+		return x.MaxJsonBytes
+	}
+	return 0
+}
+
+// What a message must be.
+type MessageFacts struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The most bytes of its binary form.
+	MaxBytes      int64 `protobuf:"varint,1,opt,name=max_bytes,json=maxBytes,proto3" json:"max_bytes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MessageFacts) Reset() {
+	*x = MessageFacts{}
+	mi := &file_onceward_v1_facts_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MessageFacts) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MessageFacts) ProtoMessage() {}
+
+func (x *MessageFacts) ProtoReflect() protoreflect.Message {
+	mi := &file_onceward_v1_facts_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MessageFacts.ProtoReflect.Descriptor instead.
+func (*MessageFacts) Descriptor() ([]byte, []int) {
+	return file_onceward_v1_facts_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *MessageFacts) GetMaxBytes() int64 {
+	if x != nil {
+		return x.MaxBytes
+	}
+	return 0
+}
+
 var file_onceward_v1_facts_proto_extTypes = []protoimpl.ExtensionInfo{
 	{
 		ExtendedType:  (*descriptorpb.EnumValueOptions)(nil),
@@ -407,6 +509,14 @@ var file_onceward_v1_facts_proto_extTypes = []protoimpl.ExtensionInfo{
 		Tag:           "varint,50713,opt,name=role,enum=onceward.v1.Role",
 		Filename:      "onceward/v1/facts.proto",
 	},
+	{
+		ExtendedType:  (*descriptorpb.MessageOptions)(nil),
+		ExtensionType: (*MessageFacts)(nil),
+		Field:         50714,
+		Name:          "onceward.v1.message",
+		Tag:           "bytes,50714,opt,name=message",
+		Filename:      "onceward/v1/facts.proto",
+	},
 }
 
 // Extension fields to descriptorpb.EnumValueOptions.
@@ -432,10 +542,18 @@ var (
 
 // Extension fields to descriptorpb.ServiceOptions.
 var (
-	// Of each service.
+	// Of each service. The server refuses to start with one that has no role.
 	//
 	// optional onceward.v1.Role role = 50713;
 	E_Role = &file_onceward_v1_facts_proto_extTypes[3]
+)
+
+// Extension fields to descriptorpb.MessageOptions.
+var (
+	// Of each message that has a limit as a whole.
+	//
+	// optional onceward.v1.MessageFacts message = 50714;
+	E_Message = &file_onceward_v1_facts_proto_extTypes[4]
 )
 
 var File_onceward_v1_facts_proto protoreflect.FileDescriptor
@@ -446,7 +564,7 @@ const file_onceward_v1_facts_proto_rawDesc = "" +
 	"\vReasonFacts\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\tR\x04code\x12;\n" +
 	"\freason_class\x18\x02 \x01(\x0e2\x18.onceward.v1.ReasonClassR\vreasonClass\x12*\n" +
-	"\x11may_have_happened\x18\x03 \x01(\bR\x0fmayHaveHappened\"\xc9\x01\n" +
+	"\x11may_have_happened\x18\x03 \x01(\bR\x0fmayHaveHappened\"\xa5\x03\n" +
 	"\n" +
 	"FieldFacts\x12\x10\n" +
 	"\x03min\x18\x01 \x01(\x03R\x03min\x12\x10\n" +
@@ -456,7 +574,16 @@ const file_onceward_v1_facts_proto_rawDesc = "" +
 	"\x04help\x18\x05 \x01(\tR\x04help\x12%\n" +
 	"\x04unit\x18\x06 \x01(\x0e2\x11.onceward.v1.UnitR\x04unit\x12\x18\n" +
 	"\apattern\x18\a \x01(\tR\apattern\x12\x12\n" +
-	"\x04rule\x18\b \x01(\tR\x04rule*\xd0\x01\n" +
+	"\x04rule\x18\b \x01(\tR\x04rule\x12!\n" +
+	"\fdefault_from\x18\t \x01(\tR\vdefaultFrom\x12\x1a\n" +
+	"\brequired\x18\n" +
+	" \x01(\bR\brequired\x12\x17\n" +
+	"\asame_as\x18\v \x01(\tR\x06sameAs\x12+\n" +
+	"\x04keys\x18\f \x01(\v2\x17.onceward.v1.FieldFactsR\x04keys\x12/\n" +
+	"\x06values\x18\r \x01(\v2\x17.onceward.v1.FieldFactsR\x06values\x12$\n" +
+	"\x0emax_json_bytes\x18\x0e \x01(\x03R\fmaxJsonBytes\"+\n" +
+	"\fMessageFacts\x12\x1b\n" +
+	"\tmax_bytes\x18\x01 \x01(\x03R\bmaxBytes*\xd0\x01\n" +
 	"\vReasonClass\x12\x1c\n" +
 	"\x18REASON_CLASS_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12REASON_CLASS_RETRY\x10\x01\x12\x15\n" +
@@ -470,16 +597,18 @@ const file_onceward_v1_facts_proto_rawDesc = "" +
 	"\x10UNIT_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fUNIT_SECONDS\x10\x01\x12\x0e\n" +
 	"\n" +
-	"UNIT_BYTES\x10\x02*W\n" +
+	"UNIT_BYTES\x10\x02*e\n" +
 	"\x04Role\x12\x14\n" +
 	"\x10ROLE_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vROLE_CALLER\x10\x01\x12\x15\n" +
 	"\x11ROLE_TENANT_ADMIN\x10\x02\x12\x11\n" +
-	"\rROLE_OPERATOR\x10\x03:U\n" +
+	"\rROLE_OPERATOR\x10\x03\x12\f\n" +
+	"\bROLE_ANY\x10\x04:U\n" +
 	"\x06reason\x12!.google.protobuf.EnumValueOptions\x18\x96\x8c\x03 \x01(\v2\x18.onceward.v1.ReasonFactsR\x06reason:;\n" +
 	"\x06remedy\x12!.google.protobuf.EnumValueOptions\x18\x97\x8c\x03 \x01(\tR\x06remedy:N\n" +
 	"\x05field\x12\x1d.google.protobuf.FieldOptions\x18\x98\x8c\x03 \x01(\v2\x17.onceward.v1.FieldFactsR\x05field:H\n" +
-	"\x04role\x12\x1f.google.protobuf.ServiceOptions\x18\x99\x8c\x03 \x01(\x0e2\x11.onceward.v1.RoleR\x04roleB\xaa\x01\n" +
+	"\x04role\x12\x1f.google.protobuf.ServiceOptions\x18\x99\x8c\x03 \x01(\x0e2\x11.onceward.v1.RoleR\x04role:V\n" +
+	"\amessage\x12\x1f.google.protobuf.MessageOptions\x18\x9a\x8c\x03 \x01(\v2\x19.onceward.v1.MessageFactsR\amessageB\xaa\x01\n" +
 	"\x0fcom.onceward.v1B\n" +
 	"FactsProtoP\x01Z>github.com/onceward/onceward/clients/go/onceward/v1;oncewardv1\xa2\x02\x03OXX\xaa\x02\vOnceward.V1\xca\x02\vOnceward\\V1\xe2\x02\x17Onceward\\V1\\GPBMetadata\xea\x02\fOnceward::V1b\x06proto3"
 
@@ -496,32 +625,38 @@ func file_onceward_v1_facts_proto_rawDescGZIP() []byte {
 }
 
 var file_onceward_v1_facts_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_onceward_v1_facts_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
+var file_onceward_v1_facts_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
 var file_onceward_v1_facts_proto_goTypes = []any{
 	(ReasonClass)(0),                      // 0: onceward.v1.ReasonClass
 	(Unit)(0),                             // 1: onceward.v1.Unit
 	(Role)(0),                             // 2: onceward.v1.Role
 	(*ReasonFacts)(nil),                   // 3: onceward.v1.ReasonFacts
 	(*FieldFacts)(nil),                    // 4: onceward.v1.FieldFacts
-	(*descriptorpb.EnumValueOptions)(nil), // 5: google.protobuf.EnumValueOptions
-	(*descriptorpb.FieldOptions)(nil),     // 6: google.protobuf.FieldOptions
-	(*descriptorpb.ServiceOptions)(nil),   // 7: google.protobuf.ServiceOptions
+	(*MessageFacts)(nil),                  // 5: onceward.v1.MessageFacts
+	(*descriptorpb.EnumValueOptions)(nil), // 6: google.protobuf.EnumValueOptions
+	(*descriptorpb.FieldOptions)(nil),     // 7: google.protobuf.FieldOptions
+	(*descriptorpb.ServiceOptions)(nil),   // 8: google.protobuf.ServiceOptions
+	(*descriptorpb.MessageOptions)(nil),   // 9: google.protobuf.MessageOptions
 }
 var file_onceward_v1_facts_proto_depIdxs = []int32{
-	0, // 0: onceward.v1.ReasonFacts.reason_class:type_name -> onceward.v1.ReasonClass
-	1, // 1: onceward.v1.FieldFacts.unit:type_name -> onceward.v1.Unit
-	5, // 2: onceward.v1.reason:extendee -> google.protobuf.EnumValueOptions
-	5, // 3: onceward.v1.remedy:extendee -> google.protobuf.EnumValueOptions
-	6, // 4: onceward.v1.field:extendee -> google.protobuf.FieldOptions
-	7, // 5: onceward.v1.role:extendee -> google.protobuf.ServiceOptions
-	3, // 6: onceward.v1.reason:type_name -> onceward.v1.ReasonFacts
-	4, // 7: onceward.v1.field:type_name -> onceward.v1.FieldFacts
-	2, // 8: onceward.v1.role:type_name -> onceward.v1.Role
-	9, // [9:9] is the sub-list for method output_type
-	9, // [9:9] is the sub-list for method input_type
-	6, // [6:9] is the sub-list for extension type_name
-	2, // [2:6] is the sub-list for extension extendee
-	0, // [0:2] is the sub-list for field type_name
+	0,  // 0: onceward.v1.ReasonFacts.reason_class:type_name -> onceward.v1.ReasonClass
+	1,  // 1: onceward.v1.FieldFacts.unit:type_name -> onceward.v1.Unit
+	4,  // 2: onceward.v1.FieldFacts.keys:type_name -> onceward.v1.FieldFacts
+	4,  // 3: onceward.v1.FieldFacts.values:type_name -> onceward.v1.FieldFacts
+	6,  // 4: onceward.v1.reason:extendee -> google.protobuf.EnumValueOptions
+	6,  // 5: onceward.v1.remedy:extendee -> google.protobuf.EnumValueOptions
+	7,  // 6: onceward.v1.field:extendee -> google.protobuf.FieldOptions
+	8,  // 7: onceward.v1.role:extendee -> google.protobuf.ServiceOptions
+	9,  // 8: onceward.v1.message:extendee -> google.protobuf.MessageOptions
+	3,  // 9: onceward.v1.reason:type_name -> onceward.v1.ReasonFacts
+	4,  // 10: onceward.v1.field:type_name -> onceward.v1.FieldFacts
+	2,  // 11: onceward.v1.role:type_name -> onceward.v1.Role
+	5,  // 12: onceward.v1.message:type_name -> onceward.v1.MessageFacts
+	13, // [13:13] is the sub-list for method output_type
+	13, // [13:13] is the sub-list for method input_type
+	9,  // [9:13] is the sub-list for extension type_name
+	4,  // [4:9] is the sub-list for extension extendee
+	0,  // [0:4] is the sub-list for field type_name
 }
 
 func init() { file_onceward_v1_facts_proto_init() }
@@ -535,8 +670,8 @@ func file_onceward_v1_facts_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_onceward_v1_facts_proto_rawDesc), len(file_onceward_v1_facts_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   2,
-			NumExtensions: 4,
+			NumMessages:   3,
+			NumExtensions: 5,
 			NumServices:   0,
 		},
 		GoTypes:           file_onceward_v1_facts_proto_goTypes,

@@ -27,24 +27,24 @@ type ClaimRequest struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Namespace string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	Key       string                 `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
-	// SHA-256 of the request that the key stands for: 32 bytes, or empty for none. It binds the key: a claim with another
-	// fingerprint is refused. A claim without a fingerprint does not bind the key and is not refused for it, unless the policy
-	// requires a fingerprint.
+	// SHA-256 of the request that the key stands for, or empty for none. It binds the key: a claim with another fingerprint is
+	// refused. A claim without a fingerprint does not bind the key and is not refused for it, unless the policy requires a
+	// fingerprint.
 	Fingerprint []byte `protobuf:"bytes,3,opt,name=fingerprint,proto3" json:"fingerprint,omitempty"`
-	// The caller's own id of this claim, such as a UUID, at most 128 bytes: the same for every retry of the call, and different
-	// for every other claim. Empty for none: after a lost reply, retries are then answered InProgress until the lease expires.
+	// The caller's own id of this claim, such as a UUID: the same for every retry of the call, and different for every other
+	// claim. Empty for none: after a lost reply, retries are then answered InProgress until the lease expires.
 	ClaimId string `protobuf:"bytes,4,opt,name=claim_id,json=claimId,proto3" json:"claim_id,omitempty"`
-	// How long the claim is exclusive without a heartbeat. 1 s to the policy's max_lease; default: its default_lease.
+	// How long the claim is exclusive without a heartbeat. At most the policy's max_lease; default: its default_lease.
 	Lease *durationpb.Duration `protobuf:"bytes,5,opt,name=lease,proto3" json:"lease,omitempty"`
-	// How long the key is remembered: 1 min to the policy's key_retention, which is the default. If the policy's late_keys is
+	// How long the key is remembered: at most the policy's key_retention, which is the default. If the policy's late_keys is
 	// REFUSE or REQUIRE_TIME, a shorter one is raised to the default.
 	Retention *durationpb.Duration `protobuf:"bytes,6,opt,name=retention,proto3" json:"retention,omitempty"`
-	// While the key is in progress, the call waits until the record resolves, but at most this long (0-60 s) and not beyond its
-	// deadline. It is then answered like a new call: by the credential, the quotas and the policy in force at that moment, and
-	// as one more operation of the tenant's rate. If the credential or the tenant is refused during the wait, the call ends
-	// within 10 s. Not allowed in a batch.
+	// While the key is in progress, the call waits until the record resolves, but at most this long and not beyond its deadline.
+	// It is then answered like a new call: by the credential, the quotas and the policy in force at that moment, and as one more
+	// operation of the tenant's rate. If the credential or the tenant is refused during the wait, the call ends within 10 s. Not
+	// allowed in a batch.
 	Wait *durationpb.Duration `protobuf:"bytes,7,opt,name=wait,proto3" json:"wait,omitempty"`
-	// The claimant's name, shown to other callers while the claim lasts, e.g. "payments-7f9c/worker-3". At most 128 bytes.
+	// The claimant's name, shown to other callers while the claim lasts, e.g. "payments-7f9c/worker-3".
 	Owner string `protobuf:"bytes,8,opt,name=owner,proto3" json:"owner,omitempty"`
 	// Take over an AMBIGUOUS record: the caller has found out whether the effect happened, or accepts that it happens again.
 	AcceptAmbiguous bool `protobuf:"varint,9,opt,name=accept_ambiguous,json=acceptAmbiguous,proto3" json:"accept_ambiguous,omitempty"`
@@ -593,10 +593,9 @@ type CompleteRequest struct {
 	Namespace    string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	Key          string                 `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
 	FencingToken int64                  `protobuf:"varint,3,opt,name=fencing_token,json=fencingToken,proto3" json:"fencing_token,omitempty"`
-	// Required.
-	Result *Result `protobuf:"bytes,4,opt,name=result,proto3" json:"result,omitempty"`
-	// How long the key is remembered: 1 min to the policy's key_retention. Default: as claimed, also if the policy's
-	// late_keys is REFUSE or REQUIRE_TIME.
+	Result       *Result                `protobuf:"bytes,4,opt,name=result,proto3" json:"result,omitempty"`
+	// How long the key is remembered: at most the policy's key_retention. Default: as claimed, also if the policy's late_keys
+	// is REFUSE or REQUIRE_TIME.
 	Retention     *durationpb.Duration `protobuf:"bytes,5,opt,name=retention,proto3" json:"retention,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -734,7 +733,7 @@ type ReleaseRequest struct {
 	Namespace    string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	Key          string                 `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
 	FencingToken int64                  `protobuf:"varint,3,opt,name=fencing_token,json=fencingToken,proto3" json:"fencing_token,omitempty"`
-	// The reason, for people who read the record. At most 1 KiB.
+	// The reason, for people who read the record.
 	Reason        string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -848,7 +847,7 @@ type ExtendLeaseRequest struct {
 	Namespace    string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	Key          string                 `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
 	FencingToken int64                  `protobuf:"varint,3,opt,name=fencing_token,json=fencingToken,proto3" json:"fencing_token,omitempty"`
-	// From now. 1 s to the policy's max_lease; default: the length of the claim's lease.
+	// From now. At most the policy's max_lease; default: the length of the claim's lease.
 	Lease *durationpb.Duration `protobuf:"bytes,4,opt,name=lease,proto3" json:"lease,omitempty"`
 	// Replaces the record's checkpoint; unset: the checkpoint is kept.
 	Checkpoint    *Checkpoint `protobuf:"bytes,5,opt,name=checkpoint,proto3" json:"checkpoint,omitempty"`
@@ -1090,9 +1089,8 @@ func (x *LookupResponse) GetServerTime() *timestamppb.Timestamp {
 }
 
 type BatchRequest struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// 1-1,000.
-	Items         []*BatchRequestItem `protobuf:"bytes,1,rep,name=items,proto3" json:"items,omitempty"`
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Items         []*BatchRequestItem    `protobuf:"bytes,1,rep,name=items,proto3" json:"items,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1137,8 +1135,7 @@ func (x *BatchRequest) GetItems() []*BatchRequestItem {
 // A BatchRequest with an id and a timeout.
 type BatchStreamRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// 1-1,000, as BatchRequest.items.
-	Items []*BatchRequestItem `protobuf:"bytes,1,rep,name=items,proto3" json:"items,omitempty"`
+	Items []*BatchRequestItem    `protobuf:"bytes,1,rep,name=items,proto3" json:"items,omitempty"`
 	// Identifies the batch among those in progress on the stream. Required: 1 or more.
 	Id uint32 `protobuf:"varint,2,opt,name=id,proto3" json:"id,omitempty"`
 	// How long the caller waits for the answer, like a unary call's deadline. Default: the server's.
@@ -1765,16 +1762,17 @@ var File_onceward_v1_idempotency_proto protoreflect.FileDescriptor
 
 const file_onceward_v1_idempotency_proto_rawDesc = "" +
 	"\n" +
-	"\x1donceward/v1/idempotency.proto\x12\vonceward.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18onceward/v1/errors.proto\x1a\x18onceward/v1/record.proto\"\x97\x03\n" +
-	"\fClaimRequest\x12\x1c\n" +
-	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x10\n" +
-	"\x03key\x18\x02 \x01(\tR\x03key\x12 \n" +
-	"\vfingerprint\x18\x03 \x01(\fR\vfingerprint\x12\x19\n" +
-	"\bclaim_id\x18\x04 \x01(\tR\aclaimId\x12/\n" +
-	"\x05lease\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x05lease\x127\n" +
-	"\tretention\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\tretention\x12-\n" +
-	"\x04wait\x18\a \x01(\v2\x19.google.protobuf.DurationR\x04wait\x12\x14\n" +
-	"\x05owner\x18\b \x01(\tR\x05owner\x12)\n" +
+	"\x1donceward/v1/idempotency.proto\x12\vonceward.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18onceward/v1/errors.proto\x1a\x17onceward/v1/facts.proto\x1a\x18onceward/v1/record.proto\"\xa5\x04\n" +
+	"\fClaimRequest\x126\n" +
+	"\tnamespace\x18\x01 \x01(\tB\x18\xc2\xe1\x18\x14P\x01Z\x10Record.namespaceR\tnamespace\x12$\n" +
+	"\x03key\x18\x02 \x01(\tB\x12\xc2\xe1\x18\x0eP\x01Z\n" +
+	"Record.keyR\x03key\x12:\n" +
+	"\vfingerprint\x18\x03 \x01(\fB\x18\xc2\xe1\x18\x14Z\x12Record.fingerprintR\vfingerprint\x12\"\n" +
+	"\bclaim_id\x18\x04 \x01(\tB\a\xc2\xe1\x18\x03\x10\x80\x01R\aclaimId\x12=\n" +
+	"\x05lease\x18\x05 \x01(\v2\x19.google.protobuf.DurationB\f\xc2\xe1\x18\b\b\xe8\a\x10\x80\xb8\x99)R\x05lease\x12H\n" +
+	"\tretention\x18\x06 \x01(\v2\x19.google.protobuf.DurationB\x0f\xc2\xe1\x18\v\b\xe0\xd4\x03\x10\x80\x80\xbf߀\x01R\tretention\x127\n" +
+	"\x04wait\x18\a \x01(\v2\x19.google.protobuf.DurationB\b\xc2\xe1\x18\x04\x10\xe0\xd4\x03R\x04wait\x12(\n" +
+	"\x05owner\x18\b \x01(\tB\x12\xc2\xe1\x18\x0eZ\fRecord.ownerR\x05owner\x12)\n" +
 	"\x10accept_ambiguous\x18\t \x01(\bR\x0facceptAmbiguous\x12@\n" +
 	"\x0ekey_created_at\x18\n" +
 	" \x01(\v2\x1a.google.protobuf.TimestampR\fkeyCreatedAt\"\xf0\x02\n" +
@@ -1815,31 +1813,34 @@ const file_onceward_v1_idempotency_proto_rawDesc = "" +
 	"\x10lease_expired_at\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x0eleaseExpiredAt\x127\n" +
 	"\n" +
 	"checkpoint\x18\x04 \x01(\v2\x17.onceward.v1.CheckpointR\n" +
-	"checkpoint\"\xcc\x01\n" +
-	"\x0fCompleteRequest\x12\x1c\n" +
-	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x10\n" +
-	"\x03key\x18\x02 \x01(\tR\x03key\x12#\n" +
-	"\rfencing_token\x18\x03 \x01(\x03R\ffencingToken\x12+\n" +
-	"\x06result\x18\x04 \x01(\v2\x13.onceward.v1.ResultR\x06result\x127\n" +
-	"\tretention\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\tretention\"\xb9\x01\n" +
+	"checkpoint\"\xbe\x02\n" +
+	"\x0fCompleteRequest\x126\n" +
+	"\tnamespace\x18\x01 \x01(\tB\x18\xc2\xe1\x18\x14P\x01Z\x10Record.namespaceR\tnamespace\x12$\n" +
+	"\x03key\x18\x02 \x01(\tB\x12\xc2\xe1\x18\x0eP\x01Z\n" +
+	"Record.keyR\x03key\x12A\n" +
+	"\rfencing_token\x18\x03 \x01(\x03B\x1c\xc2\xe1\x18\x18P\x01Z\x14Record.fencing_tokenR\ffencingToken\x123\n" +
+	"\x06result\x18\x04 \x01(\v2\x13.onceward.v1.ResultB\x06\xc2\xe1\x18\x02P\x01R\x06result\x12U\n" +
+	"\tretention\x18\x05 \x01(\v2\x19.google.protobuf.DurationB\x1c\xc2\xe1\x18\x18Z\x16ClaimRequest.retentionR\tretention\"\xb9\x01\n" +
 	"\x10CompleteResponse\x12=\n" +
 	"\fcompleted_at\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\vcompletedAt\x129\n" +
 	"\n" +
 	"expires_at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\texpiresAt\x12+\n" +
-	"\x11already_completed\x18\x03 \x01(\bR\x10alreadyCompleted\"}\n" +
-	"\x0eReleaseRequest\x12\x1c\n" +
-	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x10\n" +
-	"\x03key\x18\x02 \x01(\tR\x03key\x12#\n" +
-	"\rfencing_token\x18\x03 \x01(\x03R\ffencingToken\x12\x16\n" +
-	"\x06reason\x18\x04 \x01(\tR\x06reason\"L\n" +
+	"\x11already_completed\x18\x03 \x01(\bR\x10alreadyCompleted\"\xe6\x01\n" +
+	"\x0eReleaseRequest\x126\n" +
+	"\tnamespace\x18\x01 \x01(\tB\x18\xc2\xe1\x18\x14P\x01Z\x10Record.namespaceR\tnamespace\x12$\n" +
+	"\x03key\x18\x02 \x01(\tB\x12\xc2\xe1\x18\x0eP\x01Z\n" +
+	"Record.keyR\x03key\x12A\n" +
+	"\rfencing_token\x18\x03 \x01(\x03B\x1c\xc2\xe1\x18\x18P\x01Z\x14Record.fencing_tokenR\ffencingToken\x123\n" +
+	"\x06reason\x18\x04 \x01(\tB\x1b\xc2\xe1\x18\x17Z\x15Record.release_reasonR\x06reason\"L\n" +
 	"\x0fReleaseResponse\x129\n" +
 	"\n" +
-	"expires_at\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\texpiresAt\"\xd3\x01\n" +
-	"\x12ExtendLeaseRequest\x12\x1c\n" +
-	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x10\n" +
-	"\x03key\x18\x02 \x01(\tR\x03key\x12#\n" +
-	"\rfencing_token\x18\x03 \x01(\x03R\ffencingToken\x12/\n" +
-	"\x05lease\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x05lease\x127\n" +
+	"expires_at\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\texpiresAt\"\xb9\x02\n" +
+	"\x12ExtendLeaseRequest\x126\n" +
+	"\tnamespace\x18\x01 \x01(\tB\x18\xc2\xe1\x18\x14P\x01Z\x10Record.namespaceR\tnamespace\x12$\n" +
+	"\x03key\x18\x02 \x01(\tB\x12\xc2\xe1\x18\x0eP\x01Z\n" +
+	"Record.keyR\x03key\x12A\n" +
+	"\rfencing_token\x18\x03 \x01(\x03B\x1c\xc2\xe1\x18\x18P\x01Z\x14Record.fencing_tokenR\ffencingToken\x12I\n" +
+	"\x05lease\x18\x04 \x01(\v2\x19.google.protobuf.DurationB\x18\xc2\xe1\x18\x14Z\x12ClaimRequest.leaseR\x05lease\x127\n" +
 	"\n" +
 	"checkpoint\x18\x05 \x01(\v2\x17.onceward.v1.CheckpointR\n" +
 	"checkpoint\"\xda\x01\n" +
@@ -1847,18 +1848,19 @@ const file_onceward_v1_idempotency_proto_rawDesc = "" +
 	"\x10lease_expires_at\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x0eleaseExpiresAt\x12B\n" +
 	"\x0flease_remaining\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x0eleaseRemaining\x129\n" +
 	"\n" +
-	"expires_at\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\texpiresAt\"?\n" +
-	"\rLookupRequest\x12\x1c\n" +
-	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x10\n" +
-	"\x03key\x18\x02 \x01(\tR\x03key\"z\n" +
+	"expires_at\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\texpiresAt\"m\n" +
+	"\rLookupRequest\x126\n" +
+	"\tnamespace\x18\x01 \x01(\tB\x18\xc2\xe1\x18\x14P\x01Z\x10Record.namespaceR\tnamespace\x12$\n" +
+	"\x03key\x18\x02 \x01(\tB\x12\xc2\xe1\x18\x0eP\x01Z\n" +
+	"Record.keyR\x03key\"z\n" +
 	"\x0eLookupResponse\x12+\n" +
 	"\x06record\x18\x01 \x01(\v2\x13.onceward.v1.RecordR\x06record\x12;\n" +
 	"\vserver_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"serverTime\"C\n" +
-	"\fBatchRequest\x123\n" +
-	"\x05items\x18\x01 \x03(\v2\x1d.onceward.v1.BatchRequestItemR\x05items\"\xb0\x01\n" +
-	"\x12BatchStreamRequest\x123\n" +
-	"\x05items\x18\x01 \x03(\v2\x1d.onceward.v1.BatchRequestItemR\x05items\x12\x0e\n" +
+	"serverTime\"[\n" +
+	"\fBatchRequest\x12@\n" +
+	"\x05items\x18\x01 \x03(\v2\x1d.onceward.v1.BatchRequestItemB\v\xc2\xe1\x18\a\b\x01\x10\xe8\aP\x01R\x05items:\t\xd2\xe1\x18\x05\b\x80\x80\x80\x02\"\xcc\x01\n" +
+	"\x12BatchStreamRequest\x12O\n" +
+	"\x05items\x18\x01 \x03(\v2\x1d.onceward.v1.BatchRequestItemB\x1a\xc2\xe1\x18\x16P\x01Z\x12BatchRequest.itemsR\x05items\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\rR\x02id\x123\n" +
 	"\atimeout\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\atimeout\x12 \n" +
 	"\vtraceparent\x18\x04 \x01(\tR\vtraceparent\"\xe3\x02\n" +
@@ -1900,7 +1902,7 @@ const file_onceward_v1_idempotency_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"H\n" +
 	"\x0eFieldViolation\x12\x14\n" +
 	"\x05field\x18\x01 \x01(\tR\x05field\x12 \n" +
-	"\vdescription\x18\x02 \x01(\tR\vdescription2\x93\x04\n" +
+	"\vdescription\x18\x02 \x01(\tR\vdescription2\x99\x04\n" +
 	"\x12IdempotencyService\x12>\n" +
 	"\x05Claim\x12\x19.onceward.v1.ClaimRequest\x1a\x1a.onceward.v1.ClaimResponse\x12G\n" +
 	"\bComplete\x12\x1c.onceward.v1.CompleteRequest\x1a\x1d.onceward.v1.CompleteResponse\x12D\n" +
@@ -1908,7 +1910,7 @@ const file_onceward_v1_idempotency_proto_rawDesc = "" +
 	"\vExtendLease\x12\x1f.onceward.v1.ExtendLeaseRequest\x1a .onceward.v1.ExtendLeaseResponse\x12F\n" +
 	"\x06Lookup\x12\x1a.onceward.v1.LookupRequest\x1a\x1b.onceward.v1.LookupResponse\"\x03\x90\x02\x01\x12>\n" +
 	"\x05Batch\x12\x19.onceward.v1.BatchRequest\x1a\x1a.onceward.v1.BatchResponse\x12T\n" +
-	"\vBatchStream\x12\x1f.onceward.v1.BatchStreamRequest\x1a .onceward.v1.BatchStreamResponse(\x010\x01B\xb0\x01\n" +
+	"\vBatchStream\x12\x1f.onceward.v1.BatchStreamRequest\x1a .onceward.v1.BatchStreamResponse(\x010\x01\x1a\x04\xc8\xe1\x18\x01B\xb0\x01\n" +
 	"\x0fcom.onceward.v1B\x10IdempotencyProtoP\x01Z>github.com/onceward/onceward/clients/go/onceward/v1;oncewardv1\xa2\x02\x03OXX\xaa\x02\vOnceward.V1\xca\x02\vOnceward\\V1\xe2\x02\x17Onceward\\V1\\GPBMetadata\xea\x02\fOnceward::V1b\x06proto3"
 
 var (
@@ -2036,6 +2038,7 @@ func file_onceward_v1_idempotency_proto_init() {
 		return
 	}
 	file_onceward_v1_errors_proto_init()
+	file_onceward_v1_facts_proto_init()
 	file_onceward_v1_record_proto_init()
 	file_onceward_v1_idempotency_proto_msgTypes[1].OneofWrappers = []any{
 		(*ClaimResponse_Claimed)(nil),

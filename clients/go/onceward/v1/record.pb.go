@@ -206,15 +206,12 @@ func (Attempt_Ending) EnumDescriptor() ([]byte, []int) {
 // The outcome of an operation, stored by Complete and replayed to every duplicate of the key.
 type Result struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Required.
-	Kind Result_Kind `protobuf:"varint,1,opt,name=kind,proto3,enum=onceward.v1.Result_Kind" json:"kind,omitempty"`
-	// Opaque to Onceward and replayed byte for byte. With the metadata, at most the policy's max_result_bytes (64 KiB by
-	// default).
+	Kind  Result_Kind            `protobuf:"varint,1,opt,name=kind,proto3,enum=onceward.v1.Result_Kind" json:"kind,omitempty"`
+	// Opaque to Onceward and replayed byte for byte. With the metadata, at most the policy's max_result_bytes.
 	Payload []byte `protobuf:"bytes,2,opt,name=payload,proto3" json:"payload,omitempty"`
-	// The payload's media type (RFC 9110); for the caller only. At most 255 bytes.
+	// The payload's media type (RFC 9110); for the caller only.
 	ContentType string `protobuf:"bytes,3,opt,name=content_type,json=contentType,proto3" json:"content_type,omitempty"`
-	// For the caller only, e.g. an HTTP status and headers. At most 64 entries; a name has 1-128 bytes, a value at
-	// most 4,096 bytes. As compact JSON, in which they count towards the result's size, at most 16 KiB in all.
+	// For the caller only, e.g. an HTTP status and headers. It counts towards the result's size as compact JSON.
 	Metadata      map[string]string `protobuf:"bytes,4,rep,name=metadata,proto3" json:"metadata,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -282,9 +279,9 @@ func (x *Result) GetMetadata() map[string]string {
 // which can continue there instead of starting over.
 type Checkpoint struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The step that has been reached, e.g. "charged". 1-128 bytes of UTF-8, no control characters.
+	// The step that has been reached, e.g. "charged": UTF-8 without control characters.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// The data that the next claimant needs to continue. At most 16 KiB.
+	// The data that the next claimant needs to continue.
 	State         []byte `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -648,31 +645,31 @@ var File_onceward_v1_record_proto protoreflect.FileDescriptor
 
 const file_onceward_v1_record_proto_rawDesc = "" +
 	"\n" +
-	"\x18onceward/v1/record.proto\x12\vonceward.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xb1\x02\n" +
-	"\x06Result\x12,\n" +
-	"\x04kind\x18\x01 \x01(\x0e2\x18.onceward.v1.Result.KindR\x04kind\x12\x18\n" +
-	"\apayload\x18\x02 \x01(\fR\apayload\x12!\n" +
-	"\fcontent_type\x18\x03 \x01(\tR\vcontentType\x12=\n" +
-	"\bmetadata\x18\x04 \x03(\v2!.onceward.v1.Result.MetadataEntryR\bmetadata\x1a;\n" +
+	"\x18onceward/v1/record.proto\x12\vonceward.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17onceward/v1/facts.proto\"\xe4\x02\n" +
+	"\x06Result\x124\n" +
+	"\x04kind\x18\x01 \x01(\x0e2\x18.onceward.v1.Result.KindB\x06\xc2\xe1\x18\x02P\x01R\x04kind\x12\"\n" +
+	"\apayload\x18\x02 \x01(\fB\b\xc2\xe1\x18\x04\x10\x80\x80@R\apayload\x12*\n" +
+	"\fcontent_type\x18\x03 \x01(\tB\a\xc2\xe1\x18\x03\x10\xff\x01R\vcontentType\x12U\n" +
+	"\bmetadata\x18\x04 \x03(\v2!.onceward.v1.Result.MetadataEntryB\x16\xc2\xe1\x18\x12\x10@b\x05\b\x01\x10\x80\x01j\x03\x10\x80 p\x80\x80\x01R\bmetadata\x1a;\n" +
 	"\rMetadataEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"@\n" +
 	"\x04Kind\x12\x14\n" +
 	"\x10KIND_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fKIND_SUCCESS\x10\x01\x12\x10\n" +
-	"\fKIND_FAILURE\x10\x02\"6\n" +
+	"\fKIND_FAILURE\x10\x02\"M\n" +
 	"\n" +
-	"Checkpoint\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
-	"\x05state\x18\x02 \x01(\fR\x05state\"\xcf\a\n" +
-	"\x06Record\x12\x1c\n" +
-	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x10\n" +
-	"\x03key\x18\x02 \x01(\tR\x03key\x12/\n" +
-	"\x05state\x18\x03 \x01(\x0e2\x19.onceward.v1.Record.StateR\x05state\x12#\n" +
-	"\rfencing_token\x18\x04 \x01(\x03R\ffencingToken\x12\x18\n" +
-	"\aattempt\x18\x05 \x01(\x05R\aattempt\x12\x14\n" +
-	"\x05owner\x18\x06 \x01(\tR\x05owner\x12 \n" +
-	"\vfingerprint\x18\a \x01(\fR\vfingerprint\x12D\n" +
+	"Checkpoint\x12\x1f\n" +
+	"\x04name\x18\x01 \x01(\tB\v\xc2\xe1\x18\a\b\x01\x10\x80\x01P\x01R\x04name\x12\x1e\n" +
+	"\x05state\x18\x02 \x01(\fB\b\xc2\xe1\x18\x04\x10\x80\x80\x01R\x05state\"\x8b\t\n" +
+	"\x06Record\x12\xa8\x01\n" +
+	"\tnamespace\x18\x01 \x01(\tB\x89\x01\xc2\xe1\x18\x84\x01:\x19[a-z0-9][a-z0-9._-]{0,62}Bgmust be 1-63 lower-case letters, digits, dots, underscores or hyphens, and begin with a letter or digitR\tnamespace\x12\x1b\n" +
+	"\x03key\x18\x02 \x01(\tB\t\xc2\xe1\x18\x05\b\x01\x10\xff\x01R\x03key\x12/\n" +
+	"\x05state\x18\x03 \x01(\x0e2\x19.onceward.v1.Record.StateR\x05state\x12+\n" +
+	"\rfencing_token\x18\x04 \x01(\x03B\x06\xc2\xe1\x18\x02\b\x01R\ffencingToken\x12\x18\n" +
+	"\aattempt\x18\x05 \x01(\x05R\aattempt\x12\x1d\n" +
+	"\x05owner\x18\x06 \x01(\tB\a\xc2\xe1\x18\x03\x10\x80\x01R\x05owner\x12*\n" +
+	"\vfingerprint\x18\a \x01(\fB\b\xc2\xe1\x18\x04\b \x10 R\vfingerprint\x12D\n" +
 	"\x10first_claimed_at\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\x0efirstClaimedAt\x129\n" +
 	"\n" +
 	"claimed_at\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\tclaimedAt\x12D\n" +
@@ -680,8 +677,8 @@ const file_onceward_v1_record_proto_rawDesc = "" +
 	" \x01(\v2\x1a.google.protobuf.TimestampR\x0eleaseExpiresAt\x12=\n" +
 	"\fcompleted_at\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\vcompletedAt\x12;\n" +
 	"\vreleased_at\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"releasedAt\x12%\n" +
-	"\x0erelease_reason\x18\r \x01(\tR\rreleaseReason\x12+\n" +
+	"releasedAt\x12.\n" +
+	"\x0erelease_reason\x18\r \x01(\tB\a\xc2\xe1\x18\x03\x10\x80\bR\rreleaseReason\x12+\n" +
 	"\x06result\x18\x0e \x01(\v2\x13.onceward.v1.ResultR\x06result\x12%\n" +
 	"\x0eresult_expired\x18\x0f \x01(\bR\rresultExpired\x127\n" +
 	"\n" +
@@ -772,6 +769,7 @@ func file_onceward_v1_record_proto_init() {
 	if File_onceward_v1_record_proto != nil {
 		return
 	}
+	file_onceward_v1_facts_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

@@ -22,7 +22,15 @@ from ._finish import _own_word
 from ._http_profiles import TYPE_PREFIX, HttpProfile, Problem, Wire, problem_named
 from ._keys import join_key
 from ._keytime import key_time
-from ._limits import MAX_KEY_BYTES, MAX_RESULT_BYTES
+from ._limits import (
+    MAX_CONTENT_TYPE_BYTES,
+    MAX_KEY_BYTES,
+    MAX_METADATA_BYTES,
+    MAX_METADATA_ENTRIES,
+    MAX_METADATA_NAME_BYTES,
+    MAX_METADATA_VALUE_BYTES,
+    MAX_RESULT_BYTES,
+)
 from ._mapping import class_of
 from ._options import OnceOptions, RunOptions
 from ._texts import raise_if_any, refused_field, text_violations
@@ -47,13 +55,6 @@ _NEVER_REPLAYED = frozenset(
 )
 #: These say something about the attempt (who made it, when), and not about the operation.
 _OF_THE_ATTEMPT = frozenset({401, 408, 425, 429})
-
-# The limits of idempotency.proto for a result's content type and metadata.
-_MAX_CONTENT_TYPE_BYTES = 255
-_MAX_METADATA_ENTRIES = 64
-_MAX_METADATA_NAME_BYTES = 128
-_MAX_METADATA_VALUE_BYTES = 4096
-_MAX_METADATA_BYTES = 16 * 1024
 
 _STATUS = "http-status"
 _HEADER = "http-header-"
@@ -373,21 +374,21 @@ class ResponseCodec:
         if value.body is None:
             raise _too_large("The response", MAX_RESULT_BYTES)
         content_type = value.headers.get(_CONTENT_TYPE, "")
-        if len(content_type.encode()) > _MAX_CONTENT_TYPE_BYTES:
-            raise _too_large(_CONTENT_TYPE, _MAX_CONTENT_TYPE_BYTES)
+        if len(content_type.encode()) > MAX_CONTENT_TYPE_BYTES:
+            raise _too_large(_CONTENT_TYPE, MAX_CONTENT_TYPE_BYTES)
         metadata = {_STATUS: str(value.status)}
         for name, text in value.headers.items():
             if name == _CONTENT_TYPE:
                 continue
-            if len(text.encode()) > _MAX_METADATA_VALUE_BYTES:
-                raise _too_large(name, _MAX_METADATA_VALUE_BYTES)
-            if len(_HEADER + name) > _MAX_METADATA_NAME_BYTES:
-                raise _too_large(_HEADER + name, _MAX_METADATA_NAME_BYTES)
+            if len(text.encode()) > MAX_METADATA_VALUE_BYTES:
+                raise _too_large(name, MAX_METADATA_VALUE_BYTES)
+            if len(_HEADER + name) > MAX_METADATA_NAME_BYTES:
+                raise _too_large(_HEADER + name, MAX_METADATA_NAME_BYTES)
             metadata[_HEADER + name] = text
-        if len(metadata) > _MAX_METADATA_ENTRIES:
-            raise _too_large("The number of headers to store", _MAX_METADATA_ENTRIES)
-        if len(json.dumps(metadata, ensure_ascii=False).encode()) > _MAX_METADATA_BYTES:
-            raise _too_large("The headers to store, together,", _MAX_METADATA_BYTES)
+        if len(metadata) > MAX_METADATA_ENTRIES:
+            raise _too_large("The number of headers to store", MAX_METADATA_ENTRIES)
+        if len(json.dumps(metadata, ensure_ascii=False).encode()) > MAX_METADATA_BYTES:
+            raise _too_large("The headers to store, together,", MAX_METADATA_BYTES)
         return Encoded(value.body, content_type, metadata)
 
     def decode(self, stored: Encoded) -> GuardedResponse:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ._keys import parse_idempotency_key
+from ._limits import MAX_KEY_BYTES
 from ._texts import refused_field
 
 #: ``onceward``: the draft, with keys also without quotes, a mark of replays, and problem+json. ``ietf``:
@@ -27,7 +28,7 @@ _TABLE: dict[str, Any] = json.loads(
 )
 #: What the type of every problem begins with.
 TYPE_PREFIX = "urn:onceward:problem:"
-_OPAQUE_KEY = re.compile(r"[\x20-\x7e]{1,255}")
+_OPAQUE_KEY = re.compile(rf"[\x20-\x7e]{{1,{MAX_KEY_BYTES}}}")
 
 
 @dataclass(frozen=True)

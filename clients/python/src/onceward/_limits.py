@@ -1,24 +1,52 @@
-"""The limits of idempotency.proto that the client checks before it sends a request, to name the mistake."""
+"""The limits of the contract that the client checks before it sends a request, to name the mistake."""
 
 import re
 
-MAX_KEY_BYTES = 255
-NAMESPACE_PATTERN = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
+from google.protobuf.message import Message
+
+from .v1 import facts_pb2
+from .v1.idempotency_pb2 import BatchRequest, ClaimRequest
+from .v1.record_pb2 import Checkpoint, Record, Result
+
+
+def _facts_of(message: type[Message], field: str) -> facts_pb2.FieldFacts:
+    facts: facts_pb2.FieldFacts = (
+        message.DESCRIPTOR.fields_by_name[field].GetOptions().Extensions[facts_pb2.field]
+    )
+    return facts
+
+
+def _max_of(message: type[Message], field: str) -> int:
+    return _facts_of(message, field).max
+
+
+_NAMESPACE = _facts_of(Record, "namespace")
+_METADATA = _facts_of(Result, "metadata")
+_LEASE = _facts_of(ClaimRequest, "lease")
+
+MAX_KEY_BYTES = _max_of(Record, "key")
+NAMESPACE_PATTERN = re.compile(_NAMESPACE.pattern)
 #: NAMESPACE_PATTERN in words, as the service's errors have it.
-NAMESPACE_RULE = (
-    "must be 1-63 lower-case letters, digits, dots, underscores or hyphens, and begin with a letter or digit"
-)
-FINGERPRINT_BYTES = 32
-MAX_OWNER_BYTES = 128
-MAX_RELEASE_REASON_BYTES = 1024
-MAX_CHECKPOINT_NAME_BYTES = 128
-MAX_CHECKPOINT_STATE_BYTES = 16 * 1024
+NAMESPACE_RULE = _NAMESPACE.rule
+FINGERPRINT_BYTES = _max_of(Record, "fingerprint")
+MAX_OWNER_BYTES = _max_of(Record, "owner")
+MAX_CLAIM_ID_BYTES = _max_of(ClaimRequest, "claim_id")
+MAX_RELEASE_REASON_BYTES = _max_of(Record, "release_reason")
+MAX_CHECKPOINT_NAME_BYTES = _max_of(Checkpoint, "name")
+MAX_CHECKPOINT_STATE_BYTES = _max_of(Checkpoint, "state")
 #: The largest result of any policy. Most policies allow less, which only the service knows.
-MAX_RESULT_BYTES = 1024 * 1024
-MIN_LEASE_MS = 1000
-MAX_LEASE_MS = 24 * 3_600_000
+MAX_RESULT_BYTES = _max_of(Result, "payload")
+MAX_CONTENT_TYPE_BYTES = _max_of(Result, "content_type")
+MAX_METADATA_ENTRIES = _METADATA.max
+MAX_METADATA_NAME_BYTES = _METADATA.keys.max
+MAX_METADATA_VALUE_BYTES = _METADATA.values.max
+#: All of a result's metadata, as JSON in UTF-8.
+MAX_METADATA_BYTES = _METADATA.max_json_bytes
+MIN_LEASE_MS = _LEASE.min
+#: The longest lease of any policy. Most policies allow less, which only the service knows.
+MAX_LEASE_MS = _LEASE.max
+MIN_RETENTION_MS = _facts_of(ClaimRequest, "retention").min
 #: The longest wait of one Claim; a longer wait takes several calls.
-MAX_WAIT_MS = 60_000
-MAX_BATCH_ITEMS = 1000
-#: Of a request, as the service takes it.
-MAX_MESSAGE_BYTES = 4 * 1024 * 1024
+MAX_WAIT_MS = _max_of(ClaimRequest, "wait")
+MAX_BATCH_ITEMS = _max_of(BatchRequest, "items")
+MAX_MESSAGE_BYTES: int = BatchRequest.DESCRIPTOR.GetOptions().Extensions[facts_pb2.message].max_bytes

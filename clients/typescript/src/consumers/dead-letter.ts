@@ -23,7 +23,7 @@ export interface DeadLetterOptions<Message, Elsewhere extends "skip" | "broker" 
    */
   readonly deadLetter: Destination<Message, Elsewhere>;
   /**
-   * Where a message goes whose key is too old (KeyTooOldError), which happens only where the policy refuses late keys. No record
+   * Where a message goes whose key is too old, which happens only where the policy refuses late keys. No record
    * says whether its operation happened, so to skip it is a decision of its own: required with `deadLetter: "skip"`.
    * Default: `deadLetter`.
    */

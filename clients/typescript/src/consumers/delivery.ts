@@ -9,8 +9,8 @@ import { warn } from "../run/events.ts";
  *   permanently.
  * - `failed`: the operation failed permanently now: the function threw a TerminalError, or any error on the last of
  *   `maxAttempts`, or all of them ended without an outcome. The error is stored; the function will not run again.
- * - `refused`: the message can't be claimed: it has no valid key, its key belongs to another fingerprint, or the key is too old
- *   (KeyTooOldError): the operation may have happened long ago. The next delivery would be refused, too.
+ * - `refused`: the message can't be claimed: it has no valid key, its key belongs to another fingerprint, or the key is too
+ *   old: the operation may have happened long ago. The next delivery would be refused, too.
  * - `released`: the function ran and threw; the claim is released, and the next delivery runs it again. If the
  *   release failed (the client's event `not-released`), the next delivery runs it once the lease has expired. After an
  *   interruption, or an OutcomeUnknownError, the claim is left to the namespace's policy. Try again in `delayMs`.

@@ -33,12 +33,12 @@ const NO = new Set(["no", "n", "false", "0"]);
 /** Returns the file of keys to reconcile: a person fills in the column "happened?" with yes or no, and imports it. */
 export function reconciliationFile(
   records: readonly Record[],
-  providerLinks: ReadonlyMap<string, string>,
+  links: ReadonlyMap<string, string>,
 ): string {
   const lines = records.map((record) => {
     const { namespace, key, owner, checkpoint, leaseExpiresAt } = record;
     const since = leaseExpiresAt === undefined ? "" : timestampDate(leaseExpiresAt).toISOString();
-    const link = writeProviderLink(providerLinks.get(namespace), record) ?? "";
+    const link = lookupHref(links.get(namespace), record) ?? "";
     return [key, "", namespace, owner, checkpoint?.name ?? "", since, link];
   });
   const head = ["key", QUESTION, "namespace", "owner", "checkpoint", "ambiguous_since", "provider"];
@@ -117,7 +117,7 @@ export function matchAnswers(answers: readonly Answer[], records: readonly Recor
 }
 
 /** Returns the address at the provider for a record, of a policy's template; undefined without one. The server allows only https. */
-export function writeProviderLink(
+export function lookupHref(
   template: string | undefined,
   { key, owner }: Pick<Record, "key" | "owner">,
 ): string | undefined {

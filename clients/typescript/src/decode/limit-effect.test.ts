@@ -96,11 +96,11 @@ it("names each value of the policy that is beyond new bounds", () => {
     maxResultBytes: 1024,
   });
   expect(beyondBounds(policy, bounds)).toEqual([
-    "The key retention of 3 d is longer than the new bound.",
-    "The largest result of 2.00 KiB is larger than the new bound.",
+    "The policy's key retention, 72h, is above the new bound, 24h.",
+    "The policy's max result bytes, 2KiB, is above the new bound, 1KiB.",
   ]);
   expect(beyondBounds(policy, undefined)).toEqual([]);
   expect(beyondBounds(policy, create(PolicyBoundsSchema, { minKeyRetention: seconds(604_800n) }))).toEqual([
-    "The key retention of 3 d is shorter than the new bound.",
+    "The policy's key retention, 72h, is below the new bound, 7d.",
   ]);
 });

@@ -1,6 +1,13 @@
-import { durationMs } from "@bufbuild/protobuf/wkt";
+import { type Duration, durationMs } from "@bufbuild/protobuf/wkt";
 import type { TenantUsage } from "../gen/onceward/v1/operator_pb.ts";
-import type { Policy, PolicyBounds, Quotas } from "../gen/onceward/v1/policy_pb.ts";
+import {
+  type Policy,
+  type PolicyBounds,
+  PolicyBoundsSchema,
+  PolicySchema,
+  type Quotas,
+} from "../gen/onceward/v1/policy_pb.ts";
+import { fieldText, type TypedField, typedFields } from "./field-facts.ts";
 import {
   amountWords,
   busiestMinute,
@@ -10,7 +17,7 @@ import {
   quotaUse,
   refusedOfBusiest,
 } from "./quota-use.ts";
-import { formatCount, formatDuration, formatNoun, formatSize } from "./words.ts";
+import { formatCount, formatNoun } from "./words.ts";
 
 /** The quotas in words. */
 const QUOTA_LABELS: Readonly<Record<MeasuredQuota, string>> = {
@@ -87,28 +94,33 @@ function consequenceOf(quota: keyof typeof REFUSED, how: Fullness, isDryRun: boo
   }
 }
 
+const POLICY_FIELDS = typedFields(PolicySchema);
+
+/** The bounds of policies, each with the field that it bounds, and whether it is the least value of it. */
+export const BOUNDS = typedFields(PolicyBoundsSchema).map((bound) => ({
+  bound,
+  field: POLICY_FIELDS.find(({ path }) => bound.path === path || bound.path.slice("min_".length) === path),
+  isLeast: bound.path.startsWith("min_"),
+}));
+
 /** Returns a sentence for each value of the tenant's policy that is beyond new bounds: it stays in force. */
 export function beyondBounds(
   policy: Policy | undefined,
   bounds: PolicyBounds | undefined,
 ): readonly string[] {
-  if (policy === undefined || bounds === undefined) return [];
-  const retention = policy.keyRetention && durationMs(policy.keyRetention);
-  const lease = policy.maxLease && durationMs(policy.maxLease);
-  const { minKeyRetention, maxKeyRetention, maxLease, maxResultBytes } = bounds;
-  const found: string[] = [];
-  if (retention !== undefined && maxKeyRetention && retention > durationMs(maxKeyRetention)) {
-    found.push(`The key retention of ${formatDuration(retention)} is longer than the new bound.`);
-  }
-  if (retention !== undefined && minKeyRetention && retention < durationMs(minKeyRetention)) {
-    found.push(`The key retention of ${formatDuration(retention)} is shorter than the new bound.`);
-  }
-  if (lease !== undefined && maxLease && lease > durationMs(maxLease)) {
-    found.push(`The longest lease of ${formatDuration(lease)} is longer than the new bound.`);
-  }
-  const { maxResultBytes: largest } = policy;
-  if (largest !== undefined && maxResultBytes !== undefined && largest > maxResultBytes) {
-    found.push(`The largest result of ${formatSize(largest)} is larger than the new bound.`);
-  }
-  return found;
+  return BOUNDS.flatMap(({ bound, field, isLeast }) => {
+    const value = field && fieldText(field, policy);
+    const limit = fieldText(bound, bounds);
+    if (!value || limit === "") return [];
+    const above = amountOf(field, value) - amountOf(bound, limit);
+    if (isLeast ? above >= 0 : above <= 0) return [];
+    return [
+      `The policy's ${field.label}, ${value}, is ${isLeast ? "below" : "above"} the new bound, ${limit}.`,
+    ];
+  });
+}
+
+function amountOf({ kind }: TypedField, text: string): number {
+  const value = kind.parse(text);
+  return typeof value === "object" ? durationMs(value as Duration) : Number(value);
 }

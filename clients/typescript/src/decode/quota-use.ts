@@ -1,5 +1,6 @@
 import type { TenantUsage } from "../gen/onceward/v1/operator_pb.ts";
-import type { Quotas } from "../gen/onceward/v1/policy_pb.ts";
+import { type Quotas, QuotasSchema } from "../gen/onceward/v1/policy_pb.ts";
+import { typedFields } from "./field-facts.ts";
 import { REFUSALS } from "./refusals.ts";
 import { formatCount, formatEstimate, formatShare, formatSize } from "./words.ts";
 
@@ -17,8 +18,9 @@ export interface QuotaUse {
   readonly fullness: Fullness;
 }
 
-/** The contract's default (policy.proto). */
-const DEFAULT_DECLARED_NAMESPACES = 1_000;
+const DEFAULT_DECLARED_NAMESPACES = Number(
+  typedFields(QuotasSchema).find(({ name }) => name === "declaredNamespaces")?.default,
+);
 const MINUTE_S = 60;
 /** What a peak is counted in (ONCEWARD_USAGE_FLUSH). */
 const PEAK_S = 5;

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { ErrorReasonSchema } from "../gen/onceward/v1/errors_pb.ts";
 import * as published from "../index.ts";
-import { errorOf } from "./catalogue.ts";
+import { errorOf } from "./mapping.ts";
 import { OncewardError } from "./errors.ts";
 
 const cause = new Error("beneath");

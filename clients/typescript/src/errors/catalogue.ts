@@ -56,22 +56,3 @@ export class RoleDeniedError extends errorFor("ROLE_DENIED") {}
 export class NamespaceDeniedError extends errorFor("NAMESPACE_DENIED") {}
 /** The operator has suspended the tenant. */
 export class TenantSuspendedError extends errorFor("TENANT_SUSPENDED") {}
-
-const CLASSES = new Map(
-  [
-    InvalidRequestError,
-    FingerprintMismatchError,
-    KeyTooOldError,
-    ClaimSupersededError,
-    CredentialInvalidError,
-    RoleDeniedError,
-    NamespaceDeniedError,
-    TenantSuspendedError,
-  ].map((each) => [each.reason as string, each] as const),
-);
-
-/** Returns an error of its reason's class; a plain OncewardError for a reason without one. */
-export function errorOf(reason: string, message: string, facts: ErrorDetails): OncewardError {
-  const Known = CLASSES.get(reason);
-  return Known === undefined ? new OncewardError(reason, message, facts) : new Known(message, facts);
-}

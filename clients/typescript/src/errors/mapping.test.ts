@@ -10,9 +10,8 @@ import {
 } from "../gen/google/rpc/error_details_pb.ts";
 import { ErrorReason } from "../gen/onceward/v1/errors_pb.ts";
 import { BatchItemErrorSchema } from "../gen/onceward/v1/idempotency_pb.ts";
-import { errorOf } from "./catalogue.ts";
 import { OncewardError } from "./errors.ts";
-import { errorAbout, errorFromCall, errorFromItem, isAboutContent, isRetryable } from "./mapping.ts";
+import { errorAbout, errorFromCall, errorFromItem, errorOf, isAboutContent, isRetryable } from "./mapping.ts";
 
 test("a batch item's error is the same as the one its call would have failed with alone", () => {
   const fieldViolations = [{ field: "key", description: "must be 1-255 bytes, is 0" }];

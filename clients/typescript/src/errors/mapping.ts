@@ -3,15 +3,23 @@ import { readServiceError } from "../decode/service-error.ts";
 import { ErrorReasonSchema } from "../gen/onceward/v1/errors_pb.ts";
 import { ReasonClass } from "../gen/onceward/v1/facts_pb.ts";
 import type { BatchItemError } from "../gen/onceward/v1/idempotency_pb.ts";
-import { errorOf } from "./catalogue.ts";
+import * as catalogue from "./catalogue.ts";
 import { CODE, isConnectError } from "./connect-error.ts";
-import { type ClaimRef, OncewardError, ResultUnavailableError } from "./errors.ts";
+import { type ClaimRef, type ErrorDetails, OncewardError, ResultUnavailableError } from "./errors.ts";
 import { factsOf } from "./reasons.ts";
 
 /** From the descriptor, which every bundle has: the enum itself would repeat its names. */
 const REASON_NAMES: ReadonlyMap<number, string> = new Map(
   ErrorReasonSchema.values.map(({ number, localName }) => [number, localName]),
 );
+
+const CLASSES = new Map(Object.values(catalogue).map((each) => [each.reason as string, each] as const));
+
+/** Returns an error of its reason's class; a plain OncewardError for a reason without one. */
+export function errorOf(reason: string, message: string, facts: ErrorDetails): OncewardError {
+  const Known = CLASSES.get(reason);
+  return Known === undefined ? new OncewardError(reason, message, facts) : new Known(message, facts);
+}
 
 /** Returns the error of an RPC as an OncewardError, whether the service, a proxy or Connect made it. */
 export function errorFromCall(cause: unknown): OncewardError {

@@ -79,8 +79,7 @@ export class Calls {
   }
 
   /**
-   * Claims, and waits up to `waitMs` (at most 60 s) for the record to resolve. An RPC of its own, so that no batch
-   * waits.
+   * Claims, and waits up to `waitMs` for the record to resolve. An RPC of its own, so that no batch waits.
    *
    * @param signal ends the call with its reason, at once. The claim may still be granted.
    */

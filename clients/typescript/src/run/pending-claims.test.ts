@@ -44,16 +44,6 @@ test("a release that fails is tried again", async () => {
   await untilReleased(testing);
 });
 
-test("a claim that is refused after a lost reply is released, too", async () => {
-  const testing = newTesting();
-  testing.faults.loseNextReply("claim");
-  testing.faults.failNext("claim", "TENANT_SUSPENDED", 1);
-  await expect(testing.onceward.run(operation, vi.fn())).rejects.toMatchObject({
-    reason: "TENANT_SUSPENDED",
-  });
-  await untilReleased(testing);
-});
-
 test.each(["TENANT_SUSPENDED", "OVERLOADED"] as const)(
   "a claim that is refused with %s is not claimed again for its release",
   async (reason) => {

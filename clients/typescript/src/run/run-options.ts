@@ -32,7 +32,7 @@ export interface RunOptions {
   /**
    * When the key was made: the same on every delivery, such as the time that the operation's row, or its first message, was
    * created. Where the namespace's policy says so (`late_keys`), a key that is older than its retention is refused
-   * (KeyTooOldError) and does not run again. Default: the time in the key, if the whole key is a UUID of version 1, 6 or 7,
+   * and does not run again. Default: the time in the key, if the whole key is a UUID of version 1, 6 or 7,
    * as `newKey` makes them, or a ULID.
    */
   readonly keyCreatedAt?: Date | undefined;

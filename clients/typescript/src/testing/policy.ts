@@ -18,7 +18,7 @@ export interface TestingPolicy {
   readonly requireFingerprint: boolean;
   /**
    * What happens to a claim whose key is older than `keyRetentionS` and has no record. RUN (default): it is granted. REFUSE: it
-   * is refused (KeyTooOldError). REQUIRE_TIME: so it is, and a key whose time is unknown is refused (InvalidRequestError).
+   * is refused. REQUIRE_TIME: so it is, and a key whose time is unknown is refused.
    * Unless RUN, records are kept for 10 minutes longer than `keyRetentionS`.
    */
   readonly lateKeys: "RUN" | "REFUSE" | "REQUIRE_TIME";

@@ -10,12 +10,18 @@ import {
   FINGERPRINT_BYTES,
   MAX_CHECKPOINT_NAME_BYTES,
   MAX_CHECKPOINT_STATE_BYTES,
+  MAX_CLAIM_ID_BYTES,
+  MAX_CONTENT_TYPE_BYTES,
   MAX_KEY_BYTES,
   MAX_METADATA_BYTES,
+  MAX_METADATA_ENTRIES,
+  MAX_METADATA_NAME_BYTES,
+  MAX_METADATA_VALUE_BYTES,
   MAX_OWNER_BYTES,
   MAX_RELEASE_REASON_BYTES,
   MAX_WAIT_MS,
   MIN_LEASE_MS,
+  MIN_RETENTION_S,
   NAMESPACE_PATTERN,
   NAMESPACE_RULE,
 } from "../wire/limits.ts";
@@ -25,14 +31,6 @@ import type { RecordId } from "./record.ts";
 import type { ClaimCommand } from "./records.ts";
 import { refusal } from "./refusal.ts";
 import { Violations } from "./violations.ts";
-
-// The limits of `idempotency.proto` that only the service checks.
-const MAX_CLAIM_ID_BYTES = 128;
-const MIN_RETENTION_MS = 60_000;
-const MAX_CONTENT_TYPE_BYTES = 255;
-const MAX_METADATA_ENTRIES = 64;
-const MAX_METADATA_NAME_BYTES = 128;
-const MAX_METADATA_VALUE_BYTES = 4096;
 
 /** Parses a Claim. Like the other parsers here, throws OncewardError INVALID_REQUEST with every violation. */
 export function parseClaim(
@@ -138,7 +136,7 @@ function parseRetentionS(
   { keyRetentionS }: TestingPolicy,
   violations: Violations,
 ): number | undefined {
-  const bounds = { minMs: MIN_RETENTION_MS, maxMs: keyRetentionS * 1000 };
+  const bounds = { minMs: MIN_RETENTION_S * 1000, maxMs: keyRetentionS * 1000 };
   const retentionMs = violations.durationMs("retention", retention, bounds);
   return retentionMs === undefined ? undefined : Math.ceil(retentionMs / 1000);
 }

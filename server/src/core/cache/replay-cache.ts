@@ -1,5 +1,4 @@
 import { LRUCache } from "lru-cache";
-import { MAX_CACHED_BYTES } from "../domain/limits.ts";
 import type { CachedCompletion, RecordId } from "../domain/record.ts";
 import { resultBytes } from "../domain/result-bytes.ts";
 import type { CacheEpoch } from "../domain/tenant.ts";
@@ -7,6 +6,9 @@ import { decodeCompletion, encodeCompletion } from "./completion-bytes.ts";
 import type { EntryFormat } from "./entry-format.ts";
 import type { MemoryCache } from "./memory.ts";
 import type { RedisCache } from "./redis.ts";
+
+/** The largest result, with its metadata, that caches keep: a larger one would evict hundreds of others. */
+export const MAX_CACHED_BYTES = 16 * 1024;
 
 /**
  * A cache of completed records. A completed record changes only by being forgotten, so that a cached

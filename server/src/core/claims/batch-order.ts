@@ -1,6 +1,6 @@
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import type { BatchRequestItem } from "../../gen/onceward/v1/idempotency_pb.ts";
-import { MAX_CACHED_BYTES } from "../domain/limits.ts";
+import { MAX_CACHED_BYTES } from "../cache/replay-cache.ts";
 
 /**
  * Items that are answered in one turn of the event loop, as indexes. Nearly every round is one chunk, so that its operations

@@ -1,3 +1,4 @@
+import { ReasonClass } from "../../gen/onceward/v1/facts_pb.ts";
 import type { ClaimRequest, ClaimResponse } from "../../gen/onceward/v1/idempotency_pb.ts";
 import type { Admission } from "../admission/admission.ts";
 import type { ReplayCache } from "../cache/replay-cache.ts";
@@ -18,7 +19,7 @@ import {
   type ClaimOutcome,
   cachedCompletionOf,
 } from "../domain/record.ts";
-import { isRefusal, reasonName } from "../domain/refusal.ts";
+import { reasonName, refusalClass } from "../domain/refusal.ts";
 import { cacheEpochOf } from "../domain/tenant.ts";
 import type { RecordStore } from "../store/records/record-store.ts";
 import { counted, type OnOperation, type OperationHooks } from "./after-operation.ts";
@@ -231,8 +232,11 @@ function createAnswer({ onClaim, usage }: ClaimsOptions) {
       if (!(outcome instanceof Rejected)) {
         onClaim(tenantId, labelOf(outcome.kind));
         usage.claimed(command, outcome, nowMs);
-      } else if (isRefusal(outcome.error, "FINGERPRINT_MISMATCH")) usage.refused(command.id, "mismatches");
-      else if (isRefusal(outcome.error, "KEY_TOO_OLD")) usage.refused(command.id, "late_keys_refused");
+        return;
+      }
+      const refusal = refusalClass(outcome.error);
+      if (refusal === ReasonClass.REUSED) usage.refused(command.id, "mismatches");
+      else if (refusal === ReasonClass.TOO_OLD) usage.refused(command.id, "late_keys_refused");
     });
     return mapSettled(outcomes, (outcome) => claimResponse(outcome, nowMs));
   };

@@ -1,44 +1,59 @@
-// The limits of the contract that no policy changes. Each is checked before the database is reached.
+import { type DescField, type DescMessage, getOption } from "@bufbuild/protobuf";
+import { field, message } from "../../gen/onceward/v1/facts_pb.ts";
+import { BatchRequestSchema, ClaimRequestSchema } from "../../gen/onceward/v1/idempotency_pb.ts";
+import { CheckpointSchema, RecordSchema, ResultSchema } from "../../gen/onceward/v1/record_pb.ts";
+import { ResolveRecordRequestSchema } from "../../gen/onceward/v1/tenant_admin_pb.ts";
+import { ApiKeySchema } from "../../gen/onceward/v1/tenant_pb.ts";
 
-/** The length of a key in bytes of UTF-8: enough for a URL or three UUIDs, and small enough to keep the index narrow. */
-export const MAX_KEY_BYTES = 255;
-/** A namespace has 1-63 characters and begins with a letter or digit, so that it can be a DNS label and a metric label. */
-export const NAMESPACE_PATTERN = /^[a-z0-9][a-z0-9._-]{0,62}$/;
+// The limits of the contract that no policy changes, read once. Each is checked before the database is reached.
+
+const factsOf = (of: DescField) => getOption(of, field);
+const maxOf = (of: DescField) => Number(factsOf(of).max);
+const minOf = (of: DescField) => Number(factsOf(of).min);
+const maxBytesOf = (of: DescMessage) => Number(getOption(of, message).maxBytes);
+
+const { pattern, rule } = factsOf(RecordSchema.field.namespace);
+const metadata = factsOf(ResultSchema.field.metadata);
+
+/** Enough for a URL or three UUIDs, and small enough to keep the index narrow. */
+export const MAX_KEY_BYTES = maxOf(RecordSchema.field.key);
+/** A namespace can be a DNS label and a metric label. */
+export const NAMESPACE_PATTERN = new RegExp(`^${pattern}$`);
 /** {@link NAMESPACE_PATTERN} in words, for errors. */
-export const NAMESPACE_RULE =
-  "must be 1-63 lower-case letters, digits, dots, underscores or hyphens, and begin with a letter or digit";
-/** The length of SHA-256. */
-export const FINGERPRINT_BYTES = 32;
+export const NAMESPACE_RULE = rule;
+export const FINGERPRINT_BYTES = maxOf(RecordSchema.field.fingerprint);
 /** Enough for a UUID, a ULID or a composite with a trace id. */
-export const MAX_CLAIM_ID_BYTES = 128;
+export const MAX_CLAIM_ID_BYTES = maxOf(ClaimRequestSchema.field.claimId);
 /** Enough for a pod name and a worker. */
-export const MAX_OWNER_BYTES = 128;
-export const MAX_RELEASE_REASON_BYTES = 1024;
-export const MAX_CHECKPOINT_NAME_BYTES = 128;
+export const MAX_OWNER_BYTES = maxOf(RecordSchema.field.owner);
+export const MAX_RELEASE_REASON_BYTES = maxOf(RecordSchema.field.releaseReason);
+export const MAX_CHECKPOINT_NAME_BYTES = maxOf(CheckpointSchema.field.name);
+/** The largest result of any policy. */
+export const MAX_RESULT_BYTES = maxOf(ResultSchema.field.payload);
 /** A checkpoint records progress; it is not meant for payloads. */
-export const MAX_CHECKPOINT_STATE_BYTES = 16 * 1024;
-export const MAX_CONTENT_TYPE_BYTES = 255;
-export const MAX_METADATA_ENTRIES = 64;
-export const MAX_METADATA_NAME_BYTES = 128;
-export const MAX_METADATA_VALUE_BYTES = 4096;
+export const MAX_CHECKPOINT_STATE_BYTES = maxOf(CheckpointSchema.field.state);
+export const MAX_CONTENT_TYPE_BYTES = maxOf(ResultSchema.field.contentType);
+export const MAX_METADATA_ENTRIES = Number(metadata.max);
+export const MAX_METADATA_NAME_BYTES = Number(metadata.keys?.max);
+export const MAX_METADATA_VALUE_BYTES = Number(metadata.values?.max);
 /** All of a result's metadata as JSON: enough for the headers of a response, which servers limit to 8 or 16 KiB. */
-export const MAX_METADATA_BYTES = 16 * 1024;
+export const MAX_METADATA_BYTES = Number(metadata.maxJsonBytes);
 /** The reason that an administrator or an operator gives for a change. */
-export const MAX_REASON_BYTES = 1024;
-export const MAX_API_KEY_LABEL_BYTES = 128;
+export const MAX_REASON_BYTES = maxOf(ResolveRecordRequestSchema.field.reason);
+export const MAX_API_KEY_LABEL_BYTES = maxOf(ApiKeySchema.field.label);
 /** A key for more namespaces should have no list. */
-export const MAX_API_KEY_NAMESPACES = 100;
+export const MAX_API_KEY_NAMESPACES = maxOf(ApiKeySchema.field.namespaces);
 /** A shorter lease would expire during an ordinary network delay. */
-export const MIN_LEASE_MS = 1000;
+export const MIN_LEASE_MS = minOf(ClaimRequestSchema.field.lease);
+/** The longest lease of any policy. */
+export const MAX_LEASE_MS = maxOf(ClaimRequestSchema.field.lease);
 /** The shortest retention. No statement lasts as long: that keeps fencing tokens unique. */
-export const MIN_RETENTION_S = 60;
+export const MIN_RETENTION_S = minOf(ClaimRequestSchema.field.retention) / 1000;
 /** The longest wait of a call. To wait longer, repeat the call. */
-export const MAX_WAIT_MS = 60_000;
-export const MAX_BATCH_ITEMS = 1000;
+export const MAX_WAIT_MS = maxOf(ClaimRequestSchema.field.wait);
+export const MAX_BATCH_ITEMS = maxOf(BatchRequestSchema.field.items);
 /** The largest request and the largest reply, on every transport. */
-export const MAX_MESSAGE_BYTES = 4 * 1024 * 1024;
-/** The largest result, with its metadata, that caches keep: a larger one would evict hundreds of others. */
-export const MAX_CACHED_BYTES = 16 * 1024;
+export const MAX_MESSAGE_BYTES = maxBytesOf(BatchRequestSchema);
 /**
  * The end of the year 9999, which no reply can exceed. A number cannot hold nanoseconds of that time: the last ones would
  * round to the year 10000.

@@ -1,16 +1,27 @@
 import { getOption } from "@bufbuild/protobuf";
 import { type ErrorReason, ErrorReasonSchema } from "../../gen/onceward/v1/errors_pb.ts";
-import { reason as reasonFacts } from "../../gen/onceward/v1/facts_pb.ts";
+import { type ReasonClass, reason as reasonFacts } from "../../gen/onceward/v1/facts_pb.ts";
 
 /** A reason for which a call is refused: the value of `google.rpc.ErrorInfo.reason`. `errors.proto` explains each. */
 export type Reason = Exclude<keyof typeof ErrorReason, "UNSPECIFIED">;
 
+const FACTS = ErrorReasonSchema.values
+  .filter(({ number }) => number !== 0)
+  .map((value) => [value.localName, getOption(value, reasonFacts)] as const);
+
 /** The name of the google.rpc.Code of each reason, from `errors.proto`. */
-export const CATALOGUE = Object.fromEntries(
-  ErrorReasonSchema.values
-    .filter(({ number }) => number !== 0)
-    .map((value) => [value.localName, getOption(value, reasonFacts).code]),
-) as Readonly<Record<Reason, string>>;
+export const CATALOGUE = Object.fromEntries(FACTS.map(([reason, { code }]) => [reason, code])) as Readonly<
+  Record<Reason, string>
+>;
+
+const CLASSES: ReadonlyMap<string, ReasonClass> = new Map(
+  FACTS.map(([reason, { reasonClass }]) => [reason, reasonClass]),
+);
+
+/** Returns the class of the reason for which a call was refused; undefined for any other error. */
+export function refusalClass(error: unknown): ReasonClass | undefined {
+  return error instanceof Refusal ? CLASSES.get(error.reason) : undefined;
+}
 
 /** One request field that is malformed or over a limit; `description` names the limit. */
 export interface Violation {

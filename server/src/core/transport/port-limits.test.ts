@@ -76,7 +76,7 @@ test("a batch over HTTP is read once its largest reply has room; other calls nee
     },
   };
   const notCalled = () => Promise.reject(new Error("no test calls a service of ours"));
-  const routes = routesOf(IdempotencyService, "CALLER", { claim: notCalled, batch: notCalled });
+  const routes = routesOf(IdempotencyService, { claim: notCalled, batch: notCalled });
   const full = { maxBytes: 0, maxTenantBytes: 0, maxConnectionBytes: 0, maxWaitMs: 1 };
   const server = createHttpServer({ ...HTTP, routes, pipeline, replyBudget: createReplyBudget(full) });
   const [port] = await start(server);

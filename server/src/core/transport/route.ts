@@ -1,4 +1,11 @@
-import type { DescMethod, DescMethodUnary, DescService, Message } from "@bufbuild/protobuf";
+import {
+  type DescMethod,
+  type DescMethodUnary,
+  type DescService,
+  getOption,
+  type Message,
+} from "@bufbuild/protobuf";
+import { Role as ServiceRole, role as serviceRole } from "../../gen/onceward/v1/facts_pb.ts";
 import type { Answer, Call, Handlers } from "../calls/call.ts";
 import type { Role } from "../domain/tenant.ts";
 
@@ -12,15 +19,12 @@ export interface Route {
   readonly handle: (request: Message, call: Call) => Answer<Message>;
 }
 
-/**
- * Returns the routes of those RPCs of a service that have a handler. They are all for one role, or for any (undefined). A
- * streaming RPC has no route.
- */
+/** Returns the routes of those RPCs of a service that have a handler, for the service's role. A streaming RPC has no route. */
 export function routesOf<Service extends DescService>(
   service: Service,
-  role: Role | undefined,
   handlers: Partial<Handlers<Service>>,
 ): readonly Route[] {
+  const role = roleOf(service);
   return unaryMethods(service).flatMap((method) => {
     // The type of the handlers has one for each method of the service, from its request to its response.
     const handle = handlers[method.localName as keyof Handlers<Service>] as unknown as
@@ -28,6 +32,23 @@ export function routesOf<Service extends DescService>(
       | undefined;
     return handle === undefined ? [] : [{ method, path: pathOf(method), role, handle }];
   });
+}
+
+/** @throws Error for a service without a role: every credential could call it. */
+function roleOf(service: DescService): Role | undefined {
+  const role = getOption(service, serviceRole);
+  switch (role) {
+    case ServiceRole.CALLER:
+      return "CALLER";
+    case ServiceRole.TENANT_ADMIN:
+      return "TENANT_ADMIN";
+    case ServiceRole.OPERATOR:
+      return "OPERATOR";
+    case ServiceRole.ANY:
+      return undefined;
+    default:
+      throw new Error(`${service.typeName} has no role`);
+  }
 }
 
 /** Returns the path of an RPC in requests: `/package.Service/Method`. */

@@ -31,7 +31,7 @@ export const administration: Feature = {
     const parts = administrationParts(core);
     return {
       routes: [
-        ...routesOf(IdentityService, undefined, createIdentityService(core.config)),
+        ...routesOf(IdentityService, createIdentityService(core.config)),
         ...tenantAdminRoutes(core.admission, {
           ...createReadPolicies(parts),
           ...createUpdatePolicies(parts),

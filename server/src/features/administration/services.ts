@@ -45,7 +45,7 @@ export function tenantAdminRoutes(
   admission: Pick<Admission, "admitOperation">,
   handlers: Partial<TenantAdmin>,
 ): readonly Route[] {
-  return routesOf(TenantAdminService, "TENANT_ADMIN", handlers).map((route) => ({
+  return routesOf(TenantAdminService, handlers).map((route) => ({
     ...route,
     handle(request, call) {
       admission.admitOperation(call.principal);
@@ -56,5 +56,5 @@ export function tenantAdminRoutes(
 
 /** Returns the routes of RPCs of OperatorService. */
 export function operatorRoutes(handlers: Partial<Operator>): readonly Route[] {
-  return routesOf(OperatorService, "OPERATOR", handlers);
+  return routesOf(OperatorService, handlers);
 }

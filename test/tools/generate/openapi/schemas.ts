@@ -7,14 +7,14 @@ import {
   ScalarType,
 } from "@bufbuild/protobuf";
 import { commentOf } from "../../../../deploy/site/comments.ts";
+import { limitText } from "../../../../deploy/site/field-limits.ts";
 import { type JsonSchema, schemaRef } from "./json-schema.ts";
-import { FIELD_LIMITS, type FieldLimits } from "./limits.ts";
+import { isRequired, limitsOf } from "./limits.ts";
+import { PROTO_FILES } from "./proto-files.ts";
 
 /**
  * Returns the schemas of the messages and enums that these methods need, by name. They describe the JSON that the service
  * writes (https://protobuf.dev/programming-guides/json/); it also reads the other forms of that mapping.
- *
- * @throws Error if FIELD_LIMITS names a message or a field that does not exist.
  */
 export function messageSchemas(methods: readonly DescMethodUnary[]): Readonly<Record<string, JsonSchema>> {
   const schemas = new Map<string, JsonSchema>();
@@ -24,8 +24,6 @@ export function messageSchemas(methods: readonly DescMethodUnary[]): Readonly<Re
     schemas.set(nameOf(type), type.kind === "enum" ? enumSchema(type) : messageSchema(type));
     if (type.kind === "message") queue.push(...type.fields.flatMap((field) => typeOf(field) ?? []));
   }
-  const unknown = Object.keys(FIELD_LIMITS).filter((name) => !schemas.has(name));
-  if (unknown.length > 0) throw new Error(`FIELD_LIMITS names unknown messages: ${unknown.join(", ")}`);
   return Object.fromEntries([...schemas].sort(([one], [other]) => (one < other ? -1 : 1)));
 }
 
@@ -61,17 +59,12 @@ const SCALARS: Partial<Readonly<Record<ScalarType, JsonSchema>>> = {
 };
 
 function messageSchema(message: DescMessage): JsonSchema {
-  const limits = FIELD_LIMITS[nameOf(message)] ?? {};
-  const unknown = Object.keys(limits).filter((name) => !message.fields.some((field) => field.name === name));
-  if (unknown.length > 0) throw new Error(`FIELD_LIMITS names unknown fields: ${unknown.join(", ")}`);
-  const required = message.fields.filter(({ name }) => limits[name]?.isRequired).map(jsonNameOf);
+  const required = message.fields.filter(isRequired).map(jsonNameOf);
   const choices = message.oneofs.filter((oneof) => oneof.fields.length > 1);
   return {
     type: "object",
     ...described(commentOf(message)),
-    properties: Object.fromEntries(
-      message.fields.map((field) => [jsonNameOf(field), fieldSchema(field, limits[field.name])]),
-    ),
+    properties: Object.fromEntries(message.fields.map((field) => [jsonNameOf(field), fieldSchema(field)])),
     ...(required.length > 0 && { required }),
     ...oneOfSchema(choices),
   };
@@ -85,10 +78,11 @@ function oneOfSchema([oneof, ...others]: readonly DescOneof[]): JsonSchema {
   return { oneOf: oneof.fields.map((field) => ({ required: [jsonNameOf(field)] })) };
 }
 
-function fieldSchema(field: DescField, { isRequired: _, ...limits }: FieldLimits = {}): JsonSchema {
+function fieldSchema(field: DescField): JsonSchema {
   const comment = commentOf(field);
+  const limits = limitsOf(field);
   const readOnly = comment.startsWith("Output only.") && { readOnly: true };
-  const own = described([comment, unitOf(field, limits)].filter((text) => text !== "").join(" "));
+  const own = described([comment, limitText(PROTO_FILES, field)].filter((text) => text !== "").join(" "));
   switch (field.fieldKind) {
     case "list":
       return { type: "array", ...own, items: valueSchema(field), ...limits, ...readOnly };
@@ -101,12 +95,6 @@ function fieldSchema(field: DescField, { isRequired: _, ...limits }: FieldLimits
     default:
       return field satisfies never;
   }
-}
-
-/** JSON Schema has no limit of bytes. */
-function unitOf(field: DescField, { maxLength }: JsonSchema): string {
-  const isText = field.fieldKind === "scalar" && field.scalar === ScalarType.STRING;
-  return isText && maxLength !== undefined ? `The limit is in bytes of UTF-8: ${maxLength}.` : "";
 }
 
 /** Returns the schema of a field's value; for a list or a map, of one element. */

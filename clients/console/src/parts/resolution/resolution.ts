@@ -1,4 +1,5 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
+import { MAX_CONTENT_TYPE_BYTES, MAX_RESULT_BYTES } from "@onceward/gen/limits.ts";
 import { type Record, Record_State, Result_Kind } from "@onceward/gen/onceward/v1/record_pb.ts";
 import type { ResolveRecordRequestSchema } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import { bytesProblem } from "../field.tsx";
@@ -25,15 +26,10 @@ export function isOfHttpGuard({ key }: Pick<Record, "key">): boolean {
   return /^[A-Z]+:\//.test(key);
 }
 
-/** More than a person types; the policy of a namespace can allow less, which the server enforces. */
-const MAX_PAYLOAD_BYTES = 1_024 * 1_024;
-/** The contract's. */
-const MAX_CONTENT_TYPE_BYTES = 255;
-
 /** Returns what is wrong with a result before it is sent, by field: JSON that cannot be parsed would be replayed to every duplicate of the key. */
 export function checkResult({ outcome, text, contentType, httpStatus }: ResultDraft) {
   return {
-    text: bytesProblem(text, MAX_PAYLOAD_BYTES) ?? jsonProblem(text, contentType),
+    text: bytesProblem(text, MAX_RESULT_BYTES) ?? jsonProblem(text, contentType),
     contentType: bytesProblem(contentType, MAX_CONTENT_TYPE_BYTES),
     httpStatus:
       outcome === "failure" || /^([2-5]\d\d)?$/.test(httpStatus.trim())

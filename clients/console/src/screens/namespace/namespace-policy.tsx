@@ -10,7 +10,7 @@ import { parseDuration } from "../../format/duration.ts";
 import { CliHint } from "../../parts/copy-button.tsx";
 import { useRefresh } from "../../parts/refresh.ts";
 import { PolicyEditor, type PolicyEditorProps, usePolicyForm } from "../../policy/policy-editor.tsx";
-import { POLICY_DRAFTS, policyText, SERVICE_DEFAULTS } from "../../policy/policy-fields.ts";
+import { POLICY_DRAFTS, POLICY_FIELDS, policyText } from "../../policy/policy-fields.ts";
 import { readFailure } from "../../session/failure.ts";
 import { type Lengthened, RetentionAnswer } from "./retention-answer.tsx";
 
@@ -56,7 +56,7 @@ export function NamespacePolicy({ name, namespace, tenant }: NamespacePolicyProp
   };
   const form = usePolicyForm(editor);
   const { draft, setDraft } = form;
-  const typed = draft.typed.keyRetention || tenantOwn.keyRetention || SERVICE_DEFAULTS.keyRetention;
+  const typed = draft.typed.keyRetention || tenantOwn.keyRetention || POLICY_FIELDS.keyRetention.default;
   const proposedMs = parseDuration(typed);
   const withRetention = (ms: number) => POLICY_DRAFTS.type(draft, "keyRetention", formatDurationMs(ms));
   return (

@@ -1,4 +1,5 @@
 import { useMutation, useQuery } from "@connectrpc/connect-query";
+import { NAMESPACE_PATTERN } from "@onceward/gen/limits.ts";
 import { type CountRecordsResponse, TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import type { Namespace } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { useState } from "react";
@@ -14,13 +15,12 @@ import { FIELD_NAMES } from "../../policy/policy-fields.ts";
 import { Screen } from "../../shell/screen.tsx";
 import common from "../../styles/common.module.css";
 import styles from "../../styles/screens.module.css";
-import { isNamespaceName } from "../namespaces/namespace-name.ts";
 import { NamespacePolicy, useNamespace } from "./namespace-policy.tsx";
 
 /** The screen of one namespace: its policy beside the tenant's. Declares it if it is not. */
 export default function NamespaceScreen() {
   const { name = "" } = useParams<{ name: string }>();
-  if (!isNamespaceName(name)) {
+  if (!NAMESPACE_PATTERN.test(name)) {
     return (
       <Screen title="Namespace">
         <Empty command="onceward namespaces list">This is not the name of a namespace: {name}</Empty>

@@ -1,5 +1,6 @@
 import { judge } from "@onceward/decode/retention-verdict.ts";
 import { describeVerdict } from "@onceward/decode/verdict-words.ts";
+import { NAMESPACE_PATTERN } from "@onceward/gen/limits.ts";
 import type { Policy } from "@onceward/gen/onceward/v1/policy_pb.ts";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import { type FormEvent, useState } from "react";
@@ -18,7 +19,6 @@ import { Screen } from "../../shell/screen.tsx";
 import common from "../../styles/common.module.css";
 import { ADVISED_AT_ONCE, type AdvisedNamespace, useAdvice } from "../retention/use-advice.ts";
 import { nameVerdict } from "../retention/words.ts";
-import { isNamespaceName } from "./namespace-name.ts";
 
 const NOT_ANSWERED = { tone: "quiet", word: "Not answered" } as const;
 /** The parameter of the address that chooses the list. */
@@ -161,7 +161,7 @@ function OpenByName() {
   function open(event: FormEvent<HTMLFormElement>): void {
     event.preventDefault();
     const name = String(new FormData(event.currentTarget).get("name")).trim();
-    if (isNamespaceName(name)) navigate(`/namespaces/${name}`);
+    if (NAMESPACE_PATTERN.test(name)) navigate(`/namespaces/${name}`);
     else setProblem("Small letters, digits, dots, hyphens and underscores: at most 63.");
   }
 

@@ -8,7 +8,7 @@ import { Link, useLocation, useSearch } from "wouter";
 import { commandLine } from "../../format/command.ts";
 import { CliHint, CopyButton } from "../../parts/copy-button.tsx";
 import { Empty, Unanswered } from "../../parts/list-states.tsx";
-import { ProviderLink } from "../../parts/provider-link.tsx";
+import { LookupLink } from "../../parts/lookup-link.tsx";
 import { RecordStateMark } from "../../parts/record-state.tsx";
 import { useResolution } from "../../parts/resolution/resolve-dialog.tsx";
 import { useNow } from "../../parts/time.tsx";
@@ -97,7 +97,7 @@ function RecordContent({ reply, history }: RecordContentProps) {
       <div className={`${common.card} ${styles.situation}`}>
         <RecordStateMark record={record} />
         <p>{describeLease(record, now)}</p>
-        {providerLink !== "" && <ProviderLink template={providerLink} record={record} />}
+        {providerLink !== "" && <LookupLink template={providerLink} record={record} />}
         {buttons}
       </div>
       <div className={styles.halves}>

@@ -1,5 +1,6 @@
 import { callUnaryMethod, createConnectQueryKey, useTransport } from "@connectrpc/connect-query";
 import { recordHref } from "@onceward/decode/record-address.ts";
+import { MAX_KEY_BYTES, MAX_OWNER_BYTES } from "@onceward/gen/limits.ts";
 import type { Record } from "@onceward/gen/onceward/v1/record_pb.ts";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
@@ -72,8 +73,8 @@ export default function Records() {
             ...[...STATES].map(([value, { label }]) => [value, label]),
           ])}
         />
-        <TextField label="Key begins with" name="prefix" defaultValue={filters.prefix} maxLength={255} />
-        <TextField label="Owner" name="owner" defaultValue={filters.owner} maxLength={128} />
+        <TextField label="Key begins with" name="prefix" defaultValue={filters.prefix} maxLength={MAX_KEY_BYTES} />
+        <TextField label="Owner" name="owner" defaultValue={filters.owner} maxLength={MAX_OWNER_BYTES} />
         <TextField
           label="Fingerprint"
           name="fingerprint"

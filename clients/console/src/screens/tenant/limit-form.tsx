@@ -15,7 +15,6 @@ import { useRefresh } from "../../parts/refresh.ts";
 import { StateMark } from "../../parts/state-mark.tsx";
 import styles from "../../styles/screens.module.css";
 import {
-  FLAG,
   LIMIT_DRAFTS,
   LIMIT_FIELDS,
   type LimitField,
@@ -94,22 +93,22 @@ interface LimitInputProps {
   readonly type: (text: string) => void;
 }
 
-function LimitInput({ field: { label, help, kind }, text, problem, type }: LimitInputProps) {
+function LimitInput({ field: { label, help, kind, unset }, text, problem, type }: LimitInputProps) {
   const shared = { label, help, problem, value: text };
-  return kind === FLAG ? (
-    <SelectField
-      {...shared}
-      options={{ "": "Enforce", true: "Count only" }}
-      onChange={(event) => type(event.target.value)}
-    />
-  ) : (
-    <TextField
-      {...shared}
-      placeholder="not set"
-      maxLength={32}
-      onChange={(event) => type(event.target.value)}
-    />
-  );
+  const { choices } = kind;
+  if (choices === undefined) {
+    return (
+      <TextField
+        {...shared}
+        placeholder={unset}
+        maxLength={32}
+        onChange={(event) => type(event.target.value)}
+      />
+    );
+  }
+  const others = choices.filter((choice) => choice !== unset).map((choice) => [choice, choice] as const);
+  const options = Object.fromEntries([["", unset], ...others]);
+  return <SelectField {...shared} options={options} onChange={(event) => type(event.target.value)} />;
 }
 
 /** Holds the form of a tenant's limits. Its outcome is the tenant as it would be, or is. */

@@ -35,7 +35,7 @@ class TestingPolicy:
     #: Whether a claim without a fingerprint is refused.
     require_fingerprint: bool = False
     #: What happens to a claim whose key is older than ``key_retention_s`` and has no record. RUN: it is
-    #: granted. REFUSE: it is refused (KeyTooOldError). REQUIRE_TIME: so it is, and a key whose time is
+    #: granted. REFUSE: it is refused. REQUIRE_TIME: so it is, and a key whose time is
     #: unknown is refused. Unless RUN, records are kept for 10 minutes longer than ``key_retention_s``.
     late_keys: Literal["RUN", "REFUSE", "REQUIRE_TIME"] = "RUN"
 

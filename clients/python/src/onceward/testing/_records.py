@@ -10,6 +10,7 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from .._keytime import key_time
+from .._limits import MAX_CONTENT_TYPE_BYTES, MAX_WAIT_MS, MIN_LEASE_MS, MIN_RETENTION_MS
 from ..v1.idempotency_pb2 import (
     Ambiguous,
     Claimed,
@@ -32,8 +33,6 @@ from ._refusals import Refused, Violations
 
 #: How far the clock that stamped a key may be ahead.
 _MAX_AHEAD_MS = 300_000
-_MAX_WAIT_MS = 60_000
-_MIN_RETENTION_MS = 60_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
@@ -267,7 +266,7 @@ class Records:
         violations = Violations()
         violations.held(request.namespace, request.key, request.fencing_token)
         if request.HasField("lease"):
-            violations.duration("lease", request.lease, 1000, policy.max_lease_ms)
+            violations.duration("lease", request.lease, MIN_LEASE_MS, policy.max_lease_ms)
         if request.HasField("checkpoint"):
             violations.checkpoint(request.checkpoint.name, request.checkpoint.state)
         violations.raise_if_any()
@@ -318,11 +317,11 @@ def _check_claim(request: ClaimRequest, policy: TestingPolicy, now_ms: int) -> i
     violations.fingerprint(request.fingerprint, policy.require_fingerprint)
     violations.owner(request.owner, request.claim_id)
     if request.HasField("lease"):
-        violations.duration("lease", request.lease, 1000, policy.max_lease_ms)
+        violations.duration("lease", request.lease, MIN_LEASE_MS, policy.max_lease_ms)
     if request.HasField("retention"):
-        violations.duration("retention", request.retention, _MIN_RETENTION_MS, policy.key_retention_s * 1000)
+        violations.duration("retention", request.retention, MIN_RETENTION_MS, policy.key_retention_s * 1000)
     if request.HasField("wait"):
-        violations.duration("wait", request.wait, 0, _MAX_WAIT_MS)
+        violations.duration("wait", request.wait, 0, MAX_WAIT_MS)
     key_ms = None if policy.late_keys == "RUN" else _key_ms(request)
     if policy.late_keys == "REQUIRE_TIME" and key_ms is None:
         violations.add("key_created_at", "is required by the namespace's policy, as the key contains no time")
@@ -365,9 +364,9 @@ def _check_complete(request: CompleteRequest, policy: TestingPolicy) -> None:
     violations.held(request.namespace, request.key, request.fencing_token)
     if request.result.kind not in (Result.KIND_SUCCESS, Result.KIND_FAILURE):
         violations.add("result.kind", "must be KIND_SUCCESS or KIND_FAILURE")
-    violations.text("result.content_type", request.result.content_type, 0, 255)
+    violations.text("result.content_type", request.result.content_type, 0, MAX_CONTENT_TYPE_BYTES)
     if request.HasField("retention"):
-        violations.duration("retention", request.retention, _MIN_RETENTION_MS, policy.key_retention_s * 1000)
+        violations.duration("retention", request.retention, MIN_RETENTION_MS, policy.key_retention_s * 1000)
     violations.raise_if_any()
     size = len(request.result.payload)
     if request.result.metadata:

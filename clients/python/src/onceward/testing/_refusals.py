@@ -15,6 +15,7 @@ from .._limits import (
     FINGERPRINT_BYTES,
     MAX_CHECKPOINT_NAME_BYTES,
     MAX_CHECKPOINT_STATE_BYTES,
+    MAX_CLAIM_ID_BYTES,
     MAX_KEY_BYTES,
     MAX_OWNER_BYTES,
     MAX_RELEASE_REASON_BYTES,
@@ -122,7 +123,7 @@ class Violations:
             self.add(field, f"must be {least_ms}-{most_ms} ms")
 
     def owner(self, owner: str, claim_id: str) -> None:
-        self.text("claim_id", claim_id, 0, 128)
+        self.text("claim_id", claim_id, 0, MAX_CLAIM_ID_BYTES)
         self.text("owner", owner, 0, MAX_OWNER_BYTES)
 
     def fingerprint(self, value: bytes, is_required: bool) -> None:

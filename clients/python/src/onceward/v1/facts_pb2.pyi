@@ -2,6 +2,7 @@ from google.protobuf import descriptor_pb2 as _descriptor_pb2
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
+from collections.abc import Mapping as _Mapping
 from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
@@ -29,6 +30,7 @@ class Role(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     ROLE_CALLER: _ClassVar[Role]
     ROLE_TENANT_ADMIN: _ClassVar[Role]
     ROLE_OPERATOR: _ClassVar[Role]
+    ROLE_ANY: _ClassVar[Role]
 REASON_CLASS_UNSPECIFIED: ReasonClass
 REASON_CLASS_RETRY: ReasonClass
 REASON_CLASS_WAIT: ReasonClass
@@ -44,6 +46,7 @@ ROLE_UNSPECIFIED: Role
 ROLE_CALLER: Role
 ROLE_TENANT_ADMIN: Role
 ROLE_OPERATOR: Role
+ROLE_ANY: Role
 REASON_FIELD_NUMBER: _ClassVar[int]
 reason: _descriptor.FieldDescriptor
 REMEDY_FIELD_NUMBER: _ClassVar[int]
@@ -52,6 +55,8 @@ FIELD_FIELD_NUMBER: _ClassVar[int]
 field: _descriptor.FieldDescriptor
 ROLE_FIELD_NUMBER: _ClassVar[int]
 role: _descriptor.FieldDescriptor
+MESSAGE_FIELD_NUMBER: _ClassVar[int]
+message: _descriptor.FieldDescriptor
 
 class ReasonFacts(_message.Message):
     __slots__ = ("code", "reason_class", "may_have_happened")
@@ -64,7 +69,7 @@ class ReasonFacts(_message.Message):
     def __init__(self, code: _Optional[str] = ..., reason_class: _Optional[_Union[ReasonClass, str]] = ..., may_have_happened: bool = ...) -> None: ...
 
 class FieldFacts(_message.Message):
-    __slots__ = ("min", "max", "default", "label", "help", "unit", "pattern", "rule")
+    __slots__ = ("min", "max", "default", "label", "help", "unit", "pattern", "rule", "default_from", "required", "same_as", "keys", "values", "max_json_bytes")
     MIN_FIELD_NUMBER: _ClassVar[int]
     MAX_FIELD_NUMBER: _ClassVar[int]
     DEFAULT_FIELD_NUMBER: _ClassVar[int]
@@ -73,6 +78,12 @@ class FieldFacts(_message.Message):
     UNIT_FIELD_NUMBER: _ClassVar[int]
     PATTERN_FIELD_NUMBER: _ClassVar[int]
     RULE_FIELD_NUMBER: _ClassVar[int]
+    DEFAULT_FROM_FIELD_NUMBER: _ClassVar[int]
+    REQUIRED_FIELD_NUMBER: _ClassVar[int]
+    SAME_AS_FIELD_NUMBER: _ClassVar[int]
+    KEYS_FIELD_NUMBER: _ClassVar[int]
+    VALUES_FIELD_NUMBER: _ClassVar[int]
+    MAX_JSON_BYTES_FIELD_NUMBER: _ClassVar[int]
     min: int
     max: int
     default: str
@@ -81,4 +92,16 @@ class FieldFacts(_message.Message):
     unit: Unit
     pattern: str
     rule: str
-    def __init__(self, min: _Optional[int] = ..., max: _Optional[int] = ..., default: _Optional[str] = ..., label: _Optional[str] = ..., help: _Optional[str] = ..., unit: _Optional[_Union[Unit, str]] = ..., pattern: _Optional[str] = ..., rule: _Optional[str] = ...) -> None: ...
+    default_from: str
+    required: bool
+    same_as: str
+    keys: FieldFacts
+    values: FieldFacts
+    max_json_bytes: int
+    def __init__(self, min: _Optional[int] = ..., max: _Optional[int] = ..., default: _Optional[str] = ..., label: _Optional[str] = ..., help: _Optional[str] = ..., unit: _Optional[_Union[Unit, str]] = ..., pattern: _Optional[str] = ..., rule: _Optional[str] = ..., default_from: _Optional[str] = ..., required: bool = ..., same_as: _Optional[str] = ..., keys: _Optional[_Union[FieldFacts, _Mapping]] = ..., values: _Optional[_Union[FieldFacts, _Mapping]] = ..., max_json_bytes: _Optional[int] = ...) -> None: ...
+
+class MessageFacts(_message.Message):
+    __slots__ = ("max_bytes",)
+    MAX_BYTES_FIELD_NUMBER: _ClassVar[int]
+    max_bytes: int
+    def __init__(self, max_bytes: _Optional[int] = ...) -> None: ...

@@ -34,10 +34,10 @@ class IdempotencyServiceStub(object):
 
     Fields that every request shares:
 
-    - `namespace`: a group of operations with one policy, such as "charges". `[a-z0-9]([a-z0-9._-]{0,62})`. It needs no
-    declaration: an undeclared namespace follows the tenant's policy.
-    - `key`: the caller's idempotency key. 1-255 bytes of UTF-8 without control characters, compared byte by byte (NFC
-    and NFD differ). Create it once for each operation, not for each attempt.
+    - `namespace`: a group of operations with one policy, such as "charges". It needs no declaration: an undeclared namespace
+    follows the tenant's policy.
+    - `key`: the caller's idempotency key, UTF-8 without control characters, compared byte by byte (NFC and NFD differ). Create
+    it once for each operation, not for each attempt.
     - `fencing_token`: identifies one claim, as Claim returned it.
 
     Limits: a request has at most 64 KiB; with a result, 2 MiB; a batch, 4 MiB (in JSON 2 MiB, and 16,384 members and
@@ -100,10 +100,10 @@ class IdempotencyServiceServicer(object):
 
     Fields that every request shares:
 
-    - `namespace`: a group of operations with one policy, such as "charges". `[a-z0-9]([a-z0-9._-]{0,62})`. It needs no
-    declaration: an undeclared namespace follows the tenant's policy.
-    - `key`: the caller's idempotency key. 1-255 bytes of UTF-8 without control characters, compared byte by byte (NFC
-    and NFD differ). Create it once for each operation, not for each attempt.
+    - `namespace`: a group of operations with one policy, such as "charges". It needs no declaration: an undeclared namespace
+    follows the tenant's policy.
+    - `key`: the caller's idempotency key, UTF-8 without control characters, compared byte by byte (NFC and NFD differ). Create
+    it once for each operation, not for each attempt.
     - `fencing_token`: identifies one claim, as Claim returned it.
 
     Limits: a request has at most 64 KiB; with a result, 2 MiB; a batch, 4 MiB (in JSON 2 MiB, and 16,384 members and
@@ -167,14 +167,13 @@ class IdempotencyServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Batch(self, request, context):
-        """Executes up to 1,000 of the calls above in one message of at most 4 MiB. The reply has one item per request item, in
-        order.
+        """Executes calls as those above in one message. The reply has one item per request item, in order.
 
         The result is that of the same calls one after another: a key may appear several times, also with different operations,
         and an item that is refused does not affect the others. The reply has at most 4 MiB, too: an item that does not fit is
         answered RESPONSE_TOO_LARGE (nothing is lost: repeat the item alone).
 
-        Errors of the batch as a whole: INVALID_REQUEST (empty, more than 1,000 items); every other error is an item's.
+        Errors of the batch as a whole: INVALID_REQUEST (empty, or too many items); every other error is an item's.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -257,10 +256,10 @@ class IdempotencyService(object):
 
     Fields that every request shares:
 
-    - `namespace`: a group of operations with one policy, such as "charges". `[a-z0-9]([a-z0-9._-]{0,62})`. It needs no
-    declaration: an undeclared namespace follows the tenant's policy.
-    - `key`: the caller's idempotency key. 1-255 bytes of UTF-8 without control characters, compared byte by byte (NFC
-    and NFD differ). Create it once for each operation, not for each attempt.
+    - `namespace`: a group of operations with one policy, such as "charges". It needs no declaration: an undeclared namespace
+    follows the tenant's policy.
+    - `key`: the caller's idempotency key, UTF-8 without control characters, compared byte by byte (NFC and NFD differ). Create
+    it once for each operation, not for each attempt.
     - `fencing_token`: identifies one claim, as Claim returned it.
 
     Limits: a request has at most 64 KiB; with a result, 2 MiB; a batch, 4 MiB (in JSON 2 MiB, and 16,384 members and

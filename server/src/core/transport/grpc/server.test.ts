@@ -55,7 +55,7 @@ const pipeline: Pipeline = {
 /** Starts a server whose own services are not called, and connects to it. */
 beforeEach(async () => {
   server = createGrpcServer({
-    routes: routesOf(IdempotencyService, "CALLER", { claim: notCalled, batch: notCalled }),
+    routes: routesOf(IdempotencyService, { claim: notCalled, batch: notCalled }),
     pipeline,
     inboundBudget: createInboundBudget(),
     outboundTotal: createOutboundTotal(),

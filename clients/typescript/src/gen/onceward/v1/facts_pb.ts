@@ -4,7 +4,7 @@
 
 import type { GenEnum, GenExtension, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, extDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
-import type { EnumValueOptions, FieldOptions, ServiceOptions } from "@bufbuild/protobuf/wkt";
+import type { EnumValueOptions, FieldOptions, MessageOptions, ServiceOptions } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_descriptor } from "@bufbuild/protobuf/wkt";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
@@ -12,7 +12,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file onceward/v1/facts.proto.
  */
 export const file_onceward_v1_facts: GenFile = /*@__PURE__*/
-  fileDesc("ChdvbmNld2FyZC92MS9mYWN0cy5wcm90bxILb25jZXdhcmQudjEiZgoLUmVhc29uRmFjdHMSDAoEY29kZRgBIAEoCRIuCgxyZWFzb25fY2xhc3MYAiABKA4yGC5vbmNld2FyZC52MS5SZWFzb25DbGFzcxIZChFtYXlfaGF2ZV9oYXBwZW5lZBgDIAEoCCKUAQoKRmllbGRGYWN0cxILCgNtaW4YASABKAMSCwoDbWF4GAIgASgDEg8KB2RlZmF1bHQYAyABKAkSDQoFbGFiZWwYBCABKAkSDAoEaGVscBgFIAEoCRIfCgR1bml0GAYgASgOMhEub25jZXdhcmQudjEuVW5pdBIPCgdwYXR0ZXJuGAcgASgJEgwKBHJ1bGUYCCABKAkq0AEKC1JlYXNvbkNsYXNzEhwKGFJFQVNPTl9DTEFTU19VTlNQRUNJRklFRBAAEhYKElJFQVNPTl9DTEFTU19SRVRSWRABEhUKEVJFQVNPTl9DTEFTU19XQUlUEAISFAoQUkVBU09OX0NMQVNTX0FTSxADEhUKEVJFQVNPTl9DTEFTU19HT05FEAQSFwoTUkVBU09OX0NMQVNTX1JFVVNFRBAFEhgKFFJFQVNPTl9DTEFTU19UT09fT0xEEAYSFAoQUkVBU09OX0NMQVNTX0ZJWBAHKj4KBFVuaXQSFAoQVU5JVF9VTlNQRUNJRklFRBAAEhAKDFVOSVRfU0VDT05EUxABEg4KClVOSVRfQllURVMQAipXCgRSb2xlEhQKEFJPTEVfVU5TUEVDSUZJRUQQABIPCgtST0xFX0NBTExFUhABEhUKEVJPTEVfVEVOQU5UX0FETUlOEAISEQoNUk9MRV9PUEVSQVRPUhADOlUKBnJlYXNvbhIhLmdvb2dsZS5wcm90b2J1Zi5FbnVtVmFsdWVPcHRpb25zGJaMAyABKAsyGC5vbmNld2FyZC52MS5SZWFzb25GYWN0c1IGcmVhc29uOk4KBWZpZWxkEh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxiYjAMgASgLMhcub25jZXdhcmQudjEuRmllbGRGYWN0c1IFZmllbGQ6SAoEcm9sZRIfLmdvb2dsZS5wcm90b2J1Zi5TZXJ2aWNlT3B0aW9ucxiZjAMgASgOMhEub25jZXdhcmQudjEuUm9sZVIEcm9sZUJFCg9jb20ub25jZXdhcmQudjFCCkZhY3RzUHJvdG9QAVoWb25jZXdhcmQvdjE7b25jZXdhcmR2MaoCC09uY2V3YXJkLlYxYgZwcm90bzM", [file_google_protobuf_descriptor]);
+  fileDesc("ChdvbmNld2FyZC92MS9mYWN0cy5wcm90bxILb25jZXdhcmQudjEiZgoLUmVhc29uRmFjdHMSDAoEY29kZRgBIAEoCRIuCgxyZWFzb25fY2xhc3MYAiABKA4yGC5vbmNld2FyZC52MS5SZWFzb25DbGFzcxIZChFtYXlfaGF2ZV9oYXBwZW5lZBgDIAEoCCK1AgoKRmllbGRGYWN0cxILCgNtaW4YASABKAMSCwoDbWF4GAIgASgDEg8KB2RlZmF1bHQYAyABKAkSDQoFbGFiZWwYBCABKAkSDAoEaGVscBgFIAEoCRIfCgR1bml0GAYgASgOMhEub25jZXdhcmQudjEuVW5pdBIPCgdwYXR0ZXJuGAcgASgJEgwKBHJ1bGUYCCABKAkSFAoMZGVmYXVsdF9mcm9tGAkgASgJEhAKCHJlcXVpcmVkGAogASgIEg8KB3NhbWVfYXMYCyABKAkSJQoEa2V5cxgMIAEoCzIXLm9uY2V3YXJkLnYxLkZpZWxkRmFjdHMSJwoGdmFsdWVzGA0gASgLMhcub25jZXdhcmQudjEuRmllbGRGYWN0cxIWCg5tYXhfanNvbl9ieXRlcxgOIAEoAyIhCgxNZXNzYWdlRmFjdHMSEQoJbWF4X2J5dGVzGAEgASgDKtABCgtSZWFzb25DbGFzcxIcChhSRUFTT05fQ0xBU1NfVU5TUEVDSUZJRUQQABIWChJSRUFTT05fQ0xBU1NfUkVUUlkQARIVChFSRUFTT05fQ0xBU1NfV0FJVBACEhQKEFJFQVNPTl9DTEFTU19BU0sQAxIVChFSRUFTT05fQ0xBU1NfR09ORRAEEhcKE1JFQVNPTl9DTEFTU19SRVVTRUQQBRIYChRSRUFTT05fQ0xBU1NfVE9PX09MRBAGEhQKEFJFQVNPTl9DTEFTU19GSVgQByo+CgRVbml0EhQKEFVOSVRfVU5TUEVDSUZJRUQQABIQCgxVTklUX1NFQ09ORFMQARIOCgpVTklUX0JZVEVTEAIqZQoEUm9sZRIUChBST0xFX1VOU1BFQ0lGSUVEEAASDwoLUk9MRV9DQUxMRVIQARIVChFST0xFX1RFTkFOVF9BRE1JThACEhEKDVJPTEVfT1BFUkFUT1IQAxIMCghST0xFX0FOWRAEOlUKBnJlYXNvbhIhLmdvb2dsZS5wcm90b2J1Zi5FbnVtVmFsdWVPcHRpb25zGJaMAyABKAsyGC5vbmNld2FyZC52MS5SZWFzb25GYWN0c1IGcmVhc29uOk4KBWZpZWxkEh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxiYjAMgASgLMhcub25jZXdhcmQudjEuRmllbGRGYWN0c1IFZmllbGQ6SAoEcm9sZRIfLmdvb2dsZS5wcm90b2J1Zi5TZXJ2aWNlT3B0aW9ucxiZjAMgASgOMhEub25jZXdhcmQudjEuUm9sZVIEcm9sZTpWCgdtZXNzYWdlEh8uZ29vZ2xlLnByb3RvYnVmLk1lc3NhZ2VPcHRpb25zGJqMAyABKAsyGS5vbmNld2FyZC52MS5NZXNzYWdlRmFjdHNSB21lc3NhZ2VCRQoPY29tLm9uY2V3YXJkLnYxQgpGYWN0c1Byb3RvUAFaFm9uY2V3YXJkL3YxO29uY2V3YXJkdjGqAgtPbmNld2FyZC5WMWIGcHJvdG8z", [file_google_protobuf_descriptor]);
 
 /**
  * @generated from message onceward.v1.ReasonFacts
@@ -74,7 +74,7 @@ export type FieldFacts = Message<"onceward.v1.FieldFacts"> & {
   default: string;
 
   /**
-   * What people call the field, such as "key retention".
+   * What people call the field. Empty: its name with spaces, such as "key retention".
    *
    * @generated from field: string label = 4;
    */
@@ -105,6 +105,44 @@ export type FieldFacts = Message<"onceward.v1.FieldFacts"> & {
    * @generated from field: string rule = 8;
    */
   rule: string;
+
+  /**
+   * The field of the same message whose value applies where this one is not set.
+   *
+   * @generated from field: string default_from = 9;
+   */
+  defaultFrom: string;
+
+  /**
+   * Whether a request is refused without it. Any other field may be empty, whatever its least length is.
+   *
+   * @generated from field: bool required = 10;
+   */
+  required: boolean;
+
+  /**
+   * The field whose limits this one has, such as "Record.key".
+   *
+   * @generated from field: string same_as = 11;
+   */
+  sameAs: string;
+
+  /**
+   * Of a map: the limits of its keys and of its values, and the most bytes of all of it as compact JSON in UTF-8.
+   *
+   * @generated from field: onceward.v1.FieldFacts keys = 12;
+   */
+  keys?: FieldFacts | undefined;
+
+  /**
+   * @generated from field: onceward.v1.FieldFacts values = 13;
+   */
+  values?: FieldFacts | undefined;
+
+  /**
+   * @generated from field: int64 max_json_bytes = 14;
+   */
+  maxJsonBytes: bigint;
 };
 
 /**
@@ -113,6 +151,27 @@ export type FieldFacts = Message<"onceward.v1.FieldFacts"> & {
  */
 export const FieldFactsSchema: GenMessage<FieldFacts> = /*@__PURE__*/
   messageDesc(file_onceward_v1_facts, 1);
+
+/**
+ * What a message must be.
+ *
+ * @generated from message onceward.v1.MessageFacts
+ */
+export type MessageFacts = Message<"onceward.v1.MessageFacts"> & {
+  /**
+   * The most bytes of its binary form.
+   *
+   * @generated from field: int64 max_bytes = 1;
+   */
+  maxBytes: bigint;
+};
+
+/**
+ * Describes the message onceward.v1.MessageFacts.
+ * Use `create(MessageFactsSchema)` to create a new message.
+ */
+export const MessageFactsSchema: GenMessage<MessageFacts> = /*@__PURE__*/
+  messageDesc(file_onceward_v1_facts, 2);
 
 /**
  * What an adapter (of HTTP, RPC, a queue, a workflow or an agent's tools) does about an error under which the effect did not run now.
@@ -258,6 +317,13 @@ export const Role = {
    * @generated from enum value: ROLE_OPERATOR = 3;
    */
   OPERATOR: 3,
+
+  /**
+   * Any role.
+   *
+   * @generated from enum value: ROLE_ANY = 4;
+   */
+  ANY: 4,
 } as const;
 
 /**
@@ -290,10 +356,18 @@ export const field: GenExtension<FieldOptions, FieldFacts> = /*@__PURE__*/
   extDesc(file_onceward_v1_facts, 1);
 
 /**
- * Of each service.
+ * Of each service. The server refuses to start with one that has no role.
  *
  * @generated from extension: onceward.v1.Role role = 50713;
  */
 export const role: GenExtension<ServiceOptions, Role> = /*@__PURE__*/
   extDesc(file_onceward_v1_facts, 2);
+
+/**
+ * Of each message that has a limit as a whole.
+ *
+ * @generated from extension: onceward.v1.MessageFacts message = 50714;
+ */
+export const message: GenExtension<MessageOptions, MessageFacts> = /*@__PURE__*/
+  extDesc(file_onceward_v1_facts, 3);
 

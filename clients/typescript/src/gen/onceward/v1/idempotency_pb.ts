@@ -8,6 +8,7 @@ import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_duration, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { ErrorReason } from "./errors_pb.ts";
 import { file_onceward_v1_errors } from "./errors_pb.ts";
+import { file_onceward_v1_facts } from "./facts_pb.ts";
 import type { Checkpoint, Record, Result } from "./record_pb.ts";
 import { file_onceward_v1_record } from "./record_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
@@ -16,7 +17,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file onceward/v1/idempotency.proto.
  */
 export const file_onceward_v1_idempotency: GenFile = /*@__PURE__*/
-  fileDesc("Ch1vbmNld2FyZC92MS9pZGVtcG90ZW5jeS5wcm90bxILb25jZXdhcmQudjEiswIKDENsYWltUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSCwoDa2V5GAIgASgJEhMKC2ZpbmdlcnByaW50GAMgASgMEhAKCGNsYWltX2lkGAQgASgJEigKBWxlYXNlGAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEiwKCXJldGVudGlvbhgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhInCgR3YWl0GAcgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEg0KBW93bmVyGAggASgJEhgKEGFjY2VwdF9hbWJpZ3VvdXMYCSABKAgSMgoOa2V5X2NyZWF0ZWRfYXQYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIq4CCg1DbGFpbVJlc3BvbnNlEicKB2NsYWltZWQYASABKAsyFC5vbmNld2FyZC52MS5DbGFpbWVkSAASLgoLaW5fcHJvZ3Jlc3MYAiABKAsyFy5vbmNld2FyZC52MS5JblByb2dyZXNzSAASKwoJY29tcGxldGVkGAMgASgLMhYub25jZXdhcmQudjEuQ29tcGxldGVkSAASKwoJYW1iaWd1b3VzGAQgASgLMhYub25jZXdhcmQudjEuQW1iaWd1b3VzSAASLgoKZXhwaXJlc19hdBgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLc2VydmVyX3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQgkKB291dGNvbWUi/gEKB0NsYWltZWQSFQoNZmVuY2luZ190b2tlbhgBIAEoAxI0ChBsZWFzZV9leHBpcmVzX2F0GAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIyCg9sZWFzZV9yZW1haW5pbmcYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDwoHYXR0ZW1wdBgEIAEoBRI0ChBmaXJzdF9jbGFpbWVkX2F0GAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIrCgpjaGVja3BvaW50GAYgASgLMhcub25jZXdhcmQudjEuQ2hlY2twb2ludCKSAQoKSW5Qcm9ncmVzcxINCgVvd25lchgBIAEoCRIPCgdhdHRlbXB0GAIgASgFEjQKEGxlYXNlX2V4cGlyZXNfYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KC3JldHJ5X2FmdGVyGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uInoKCUNvbXBsZXRlZBIjCgZyZXN1bHQYASABKAsyEy5vbmNld2FyZC52MS5SZXN1bHQSFgoOcmVzdWx0X2V4cGlyZWQYAiABKAgSMAoMY29tcGxldGVkX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKOAQoJQW1iaWd1b3VzEg0KBW93bmVyGAEgASgJEg8KB2F0dGVtcHQYAiABKAUSNAoQbGVhc2VfZXhwaXJlZF9hdBgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKwoKY2hlY2twb2ludBgEIAEoCzIXLm9uY2V3YXJkLnYxLkNoZWNrcG9pbnQimwEKD0NvbXBsZXRlUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSCwoDa2V5GAIgASgJEhUKDWZlbmNpbmdfdG9rZW4YAyABKAMSIwoGcmVzdWx0GAQgASgLMhMub25jZXdhcmQudjEuUmVzdWx0EiwKCXJldGVudGlvbhgFIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiKPAQoQQ29tcGxldGVSZXNwb25zZRIwCgxjb21wbGV0ZWRfYXQYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCmV4cGlyZXNfYXQYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhkKEWFscmVhZHlfY29tcGxldGVkGAMgASgIIlcKDlJlbGVhc2VSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRILCgNrZXkYAiABKAkSFQoNZmVuY2luZ190b2tlbhgDIAEoAxIOCgZyZWFzb24YBCABKAkiQQoPUmVsZWFzZVJlc3BvbnNlEi4KCmV4cGlyZXNfYXQYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIqIBChJFeHRlbmRMZWFzZVJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEgsKA2tleRgCIAEoCRIVCg1mZW5jaW5nX3Rva2VuGAMgASgDEigKBWxlYXNlGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEisKCmNoZWNrcG9pbnQYBSABKAsyFy5vbmNld2FyZC52MS5DaGVja3BvaW50Iq8BChNFeHRlbmRMZWFzZVJlc3BvbnNlEjQKEGxlYXNlX2V4cGlyZXNfYXQYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjIKD2xlYXNlX3JlbWFpbmluZxgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIuCgpleHBpcmVzX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCIvCg1Mb29rdXBSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRILCgNrZXkYAiABKAkiZgoOTG9va3VwUmVzcG9uc2USIwoGcmVjb3JkGAEgASgLMhMub25jZXdhcmQudjEuUmVjb3JkEi8KC3NlcnZlcl90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCI8CgxCYXRjaFJlcXVlc3QSLAoFaXRlbXMYASADKAsyHS5vbmNld2FyZC52MS5CYXRjaFJlcXVlc3RJdGVtIo8BChJCYXRjaFN0cmVhbVJlcXVlc3QSLAoFaXRlbXMYASADKAsyHS5vbmNld2FyZC52MS5CYXRjaFJlcXVlc3RJdGVtEgoKAmlkGAIgASgNEioKB3RpbWVvdXQYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SEwoLdHJhY2VwYXJlbnQYBCABKAkipwIKEEJhdGNoUmVxdWVzdEl0ZW0SKgoFY2xhaW0YASABKAsyGS5vbmNld2FyZC52MS5DbGFpbVJlcXVlc3RIABIwCghjb21wbGV0ZRgCIAEoCzIcLm9uY2V3YXJkLnYxLkNvbXBsZXRlUmVxdWVzdEgAEi4KB3JlbGVhc2UYAyABKAsyGy5vbmNld2FyZC52MS5SZWxlYXNlUmVxdWVzdEgAEjcKDGV4dGVuZF9sZWFzZRgEIAEoCzIfLm9uY2V3YXJkLnYxLkV4dGVuZExlYXNlUmVxdWVzdEgAEiwKBmxvb2t1cBgFIAEoCzIaLm9uY2V3YXJkLnYxLkxvb2t1cFJlcXVlc3RIABITCgt0cmFjZXBhcmVudBgGIAEoCUIJCgdyZXF1ZXN0Ij4KDUJhdGNoUmVzcG9uc2USLQoFaXRlbXMYASADKAsyHi5vbmNld2FyZC52MS5CYXRjaFJlc3BvbnNlSXRlbSJ8ChNCYXRjaFN0cmVhbVJlc3BvbnNlEi0KBWl0ZW1zGAEgAygLMh4ub25jZXdhcmQudjEuQmF0Y2hSZXNwb25zZUl0ZW0SCgoCaWQYAiABKA0SKgoFZXJyb3IYAyABKAsyGy5vbmNld2FyZC52MS5CYXRjaEl0ZW1FcnJvciLHAgoRQmF0Y2hSZXNwb25zZUl0ZW0SKwoFY2xhaW0YASABKAsyGi5vbmNld2FyZC52MS5DbGFpbVJlc3BvbnNlSAASMQoIY29tcGxldGUYAiABKAsyHS5vbmNld2FyZC52MS5Db21wbGV0ZVJlc3BvbnNlSAASLwoHcmVsZWFzZRgDIAEoCzIcLm9uY2V3YXJkLnYxLlJlbGVhc2VSZXNwb25zZUgAEjgKDGV4dGVuZF9sZWFzZRgEIAEoCzIgLm9uY2V3YXJkLnYxLkV4dGVuZExlYXNlUmVzcG9uc2VIABItCgZsb29rdXAYBSABKAsyGy5vbmNld2FyZC52MS5Mb29rdXBSZXNwb25zZUgAEiwKBWVycm9yGAYgASgLMhsub25jZXdhcmQudjEuQmF0Y2hJdGVtRXJyb3JIAEIKCghyZXNwb25zZSLCAgoOQmF0Y2hJdGVtRXJyb3ISDAoEY29kZRgBIAEoBRIoCgZyZWFzb24YAiABKA4yGC5vbmNld2FyZC52MS5FcnJvclJlYXNvbhIPCgdtZXNzYWdlGAMgASgJEjsKCG1ldGFkYXRhGAQgAygLMikub25jZXdhcmQudjEuQmF0Y2hJdGVtRXJyb3IuTWV0YWRhdGFFbnRyeRI1ChBmaWVsZF92aW9sYXRpb25zGAUgAygLMhsub25jZXdhcmQudjEuRmllbGRWaW9sYXRpb24SLgoLcmV0cnlfZGVsYXkYBiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SEgoKcmVxdWVzdF9pZBgHIAEoCRovCg1NZXRhZGF0YUVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiNAoORmllbGRWaW9sYXRpb24SDQoFZmllbGQYASABKAkSEwoLZGVzY3JpcHRpb24YAiABKAkykwQKEklkZW1wb3RlbmN5U2VydmljZRI+CgVDbGFpbRIZLm9uY2V3YXJkLnYxLkNsYWltUmVxdWVzdBoaLm9uY2V3YXJkLnYxLkNsYWltUmVzcG9uc2USRwoIQ29tcGxldGUSHC5vbmNld2FyZC52MS5Db21wbGV0ZVJlcXVlc3QaHS5vbmNld2FyZC52MS5Db21wbGV0ZVJlc3BvbnNlEkQKB1JlbGVhc2USGy5vbmNld2FyZC52MS5SZWxlYXNlUmVxdWVzdBocLm9uY2V3YXJkLnYxLlJlbGVhc2VSZXNwb25zZRJQCgtFeHRlbmRMZWFzZRIfLm9uY2V3YXJkLnYxLkV4dGVuZExlYXNlUmVxdWVzdBogLm9uY2V3YXJkLnYxLkV4dGVuZExlYXNlUmVzcG9uc2USRgoGTG9va3VwEhoub25jZXdhcmQudjEuTG9va3VwUmVxdWVzdBobLm9uY2V3YXJkLnYxLkxvb2t1cFJlc3BvbnNlIgOQAgESPgoFQmF0Y2gSGS5vbmNld2FyZC52MS5CYXRjaFJlcXVlc3QaGi5vbmNld2FyZC52MS5CYXRjaFJlc3BvbnNlElQKC0JhdGNoU3RyZWFtEh8ub25jZXdhcmQudjEuQmF0Y2hTdHJlYW1SZXF1ZXN0GiAub25jZXdhcmQudjEuQmF0Y2hTdHJlYW1SZXNwb25zZSgBMAFCSwoPY29tLm9uY2V3YXJkLnYxQhBJZGVtcG90ZW5jeVByb3RvUAFaFm9uY2V3YXJkL3YxO29uY2V3YXJkdjGqAgtPbmNld2FyZC5WMWIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_onceward_v1_errors, file_onceward_v1_record]);
+  fileDesc("Ch1vbmNld2FyZC92MS9pZGVtcG90ZW5jeS5wcm90bxILb25jZXdhcmQudjEiwQMKDENsYWltUmVxdWVzdBIrCgluYW1lc3BhY2UYASABKAlCGMLhGBRQAVoQUmVjb3JkLm5hbWVzcGFjZRIfCgNrZXkYAiABKAlCEsLhGA5QAVoKUmVjb3JkLmtleRItCgtmaW5nZXJwcmludBgDIAEoDEIYwuEYFFoSUmVjb3JkLmZpbmdlcnByaW50EhkKCGNsYWltX2lkGAQgASgJQgfC4RgDEIABEjYKBWxlYXNlGAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQgzC4RgICOgHEIC4mSkSPQoJcmV0ZW50aW9uGAYgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQg/C4RgLCODUAxCAgL/fgAESMQoEd2FpdBgHIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkIIwuEYBBDg1AMSIQoFb3duZXIYCCABKAlCEsLhGA5aDFJlY29yZC5vd25lchIYChBhY2NlcHRfYW1iaWd1b3VzGAkgASgIEjIKDmtleV9jcmVhdGVkX2F0GAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKuAgoNQ2xhaW1SZXNwb25zZRInCgdjbGFpbWVkGAEgASgLMhQub25jZXdhcmQudjEuQ2xhaW1lZEgAEi4KC2luX3Byb2dyZXNzGAIgASgLMhcub25jZXdhcmQudjEuSW5Qcm9ncmVzc0gAEisKCWNvbXBsZXRlZBgDIAEoCzIWLm9uY2V3YXJkLnYxLkNvbXBsZXRlZEgAEisKCWFtYmlndW91cxgEIAEoCzIWLm9uY2V3YXJkLnYxLkFtYmlndW91c0gAEi4KCmV4cGlyZXNfYXQYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC3NlcnZlcl90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEIJCgdvdXRjb21lIv4BCgdDbGFpbWVkEhUKDWZlbmNpbmdfdG9rZW4YASABKAMSNAoQbGVhc2VfZXhwaXJlc19hdBgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMgoPbGVhc2VfcmVtYWluaW5nGAMgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEg8KB2F0dGVtcHQYBCABKAUSNAoQZmlyc3RfY2xhaW1lZF9hdBgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKwoKY2hlY2twb2ludBgGIAEoCzIXLm9uY2V3YXJkLnYxLkNoZWNrcG9pbnQikgEKCkluUHJvZ3Jlc3MSDQoFb3duZXIYASABKAkSDwoHYXR0ZW1wdBgCIAEoBRI0ChBsZWFzZV9leHBpcmVzX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgtyZXRyeV9hZnRlchgEIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiJ6CglDb21wbGV0ZWQSIwoGcmVzdWx0GAEgASgLMhMub25jZXdhcmQudjEuUmVzdWx0EhYKDnJlc3VsdF9leHBpcmVkGAIgASgIEjAKDGNvbXBsZXRlZF9hdBgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAijgEKCUFtYmlndW91cxINCgVvd25lchgBIAEoCRIPCgdhdHRlbXB0GAIgASgFEjQKEGxlYXNlX2V4cGlyZWRfYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEisKCmNoZWNrcG9pbnQYBCABKAsyFy5vbmNld2FyZC52MS5DaGVja3BvaW50Io0CCg9Db21wbGV0ZVJlcXVlc3QSKwoJbmFtZXNwYWNlGAEgASgJQhjC4RgUUAFaEFJlY29yZC5uYW1lc3BhY2USHwoDa2V5GAIgASgJQhLC4RgOUAFaClJlY29yZC5rZXkSMwoNZmVuY2luZ190b2tlbhgDIAEoA0IcwuEYGFABWhRSZWNvcmQuZmVuY2luZ190b2tlbhIrCgZyZXN1bHQYBCABKAsyEy5vbmNld2FyZC52MS5SZXN1bHRCBsLhGAJQARJKCglyZXRlbnRpb24YBSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25CHMLhGBhaFkNsYWltUmVxdWVzdC5yZXRlbnRpb24ijwEKEENvbXBsZXRlUmVzcG9uc2USMAoMY29tcGxldGVkX2F0GAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgpleHBpcmVzX2F0GAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIZChFhbHJlYWR5X2NvbXBsZXRlZBgDIAEoCCLAAQoOUmVsZWFzZVJlcXVlc3QSKwoJbmFtZXNwYWNlGAEgASgJQhjC4RgUUAFaEFJlY29yZC5uYW1lc3BhY2USHwoDa2V5GAIgASgJQhLC4RgOUAFaClJlY29yZC5rZXkSMwoNZmVuY2luZ190b2tlbhgDIAEoA0IcwuEYGFABWhRSZWNvcmQuZmVuY2luZ190b2tlbhIrCgZyZWFzb24YBCABKAlCG8LhGBdaFVJlY29yZC5yZWxlYXNlX3JlYXNvbiJBCg9SZWxlYXNlUmVzcG9uc2USLgoKZXhwaXJlc19hdBgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiiAIKEkV4dGVuZExlYXNlUmVxdWVzdBIrCgluYW1lc3BhY2UYASABKAlCGMLhGBRQAVoQUmVjb3JkLm5hbWVzcGFjZRIfCgNrZXkYAiABKAlCEsLhGA5QAVoKUmVjb3JkLmtleRIzCg1mZW5jaW5nX3Rva2VuGAMgASgDQhzC4RgYUAFaFFJlY29yZC5mZW5jaW5nX3Rva2VuEkIKBWxlYXNlGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQhjC4RgUWhJDbGFpbVJlcXVlc3QubGVhc2USKwoKY2hlY2twb2ludBgFIAEoCzIXLm9uY2V3YXJkLnYxLkNoZWNrcG9pbnQirwEKE0V4dGVuZExlYXNlUmVzcG9uc2USNAoQbGVhc2VfZXhwaXJlc19hdBgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMgoPbGVhc2VfcmVtYWluaW5nGAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEi4KCmV4cGlyZXNfYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIl0KDUxvb2t1cFJlcXVlc3QSKwoJbmFtZXNwYWNlGAEgASgJQhjC4RgUUAFaEFJlY29yZC5uYW1lc3BhY2USHwoDa2V5GAIgASgJQhLC4RgOUAFaClJlY29yZC5rZXkiZgoOTG9va3VwUmVzcG9uc2USIwoGcmVjb3JkGAEgASgLMhMub25jZXdhcmQudjEuUmVjb3JkEi8KC3NlcnZlcl90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJUCgxCYXRjaFJlcXVlc3QSOQoFaXRlbXMYASADKAsyHS5vbmNld2FyZC52MS5CYXRjaFJlcXVlc3RJdGVtQgvC4RgHCAEQ6AdQAToJ0uEYBQiAgIACIqsBChJCYXRjaFN0cmVhbVJlcXVlc3QSSAoFaXRlbXMYASADKAsyHS5vbmNld2FyZC52MS5CYXRjaFJlcXVlc3RJdGVtQhrC4RgWUAFaEkJhdGNoUmVxdWVzdC5pdGVtcxIKCgJpZBgCIAEoDRIqCgd0aW1lb3V0GAMgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhMKC3RyYWNlcGFyZW50GAQgASgJIqcCChBCYXRjaFJlcXVlc3RJdGVtEioKBWNsYWltGAEgASgLMhkub25jZXdhcmQudjEuQ2xhaW1SZXF1ZXN0SAASMAoIY29tcGxldGUYAiABKAsyHC5vbmNld2FyZC52MS5Db21wbGV0ZVJlcXVlc3RIABIuCgdyZWxlYXNlGAMgASgLMhsub25jZXdhcmQudjEuUmVsZWFzZVJlcXVlc3RIABI3CgxleHRlbmRfbGVhc2UYBCABKAsyHy5vbmNld2FyZC52MS5FeHRlbmRMZWFzZVJlcXVlc3RIABIsCgZsb29rdXAYBSABKAsyGi5vbmNld2FyZC52MS5Mb29rdXBSZXF1ZXN0SAASEwoLdHJhY2VwYXJlbnQYBiABKAlCCQoHcmVxdWVzdCI+Cg1CYXRjaFJlc3BvbnNlEi0KBWl0ZW1zGAEgAygLMh4ub25jZXdhcmQudjEuQmF0Y2hSZXNwb25zZUl0ZW0ifAoTQmF0Y2hTdHJlYW1SZXNwb25zZRItCgVpdGVtcxgBIAMoCzIeLm9uY2V3YXJkLnYxLkJhdGNoUmVzcG9uc2VJdGVtEgoKAmlkGAIgASgNEioKBWVycm9yGAMgASgLMhsub25jZXdhcmQudjEuQmF0Y2hJdGVtRXJyb3IixwIKEUJhdGNoUmVzcG9uc2VJdGVtEisKBWNsYWltGAEgASgLMhoub25jZXdhcmQudjEuQ2xhaW1SZXNwb25zZUgAEjEKCGNvbXBsZXRlGAIgASgLMh0ub25jZXdhcmQudjEuQ29tcGxldGVSZXNwb25zZUgAEi8KB3JlbGVhc2UYAyABKAsyHC5vbmNld2FyZC52MS5SZWxlYXNlUmVzcG9uc2VIABI4CgxleHRlbmRfbGVhc2UYBCABKAsyIC5vbmNld2FyZC52MS5FeHRlbmRMZWFzZVJlc3BvbnNlSAASLQoGbG9va3VwGAUgASgLMhsub25jZXdhcmQudjEuTG9va3VwUmVzcG9uc2VIABIsCgVlcnJvchgGIAEoCzIbLm9uY2V3YXJkLnYxLkJhdGNoSXRlbUVycm9ySABCCgoIcmVzcG9uc2UiwgIKDkJhdGNoSXRlbUVycm9yEgwKBGNvZGUYASABKAUSKAoGcmVhc29uGAIgASgOMhgub25jZXdhcmQudjEuRXJyb3JSZWFzb24SDwoHbWVzc2FnZRgDIAEoCRI7CghtZXRhZGF0YRgEIAMoCzIpLm9uY2V3YXJkLnYxLkJhdGNoSXRlbUVycm9yLk1ldGFkYXRhRW50cnkSNQoQZmllbGRfdmlvbGF0aW9ucxgFIAMoCzIbLm9uY2V3YXJkLnYxLkZpZWxkVmlvbGF0aW9uEi4KC3JldHJ5X2RlbGF5GAYgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhIKCnJlcXVlc3RfaWQYByABKAkaLwoNTWV0YWRhdGFFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIjQKDkZpZWxkVmlvbGF0aW9uEg0KBWZpZWxkGAEgASgJEhMKC2Rlc2NyaXB0aW9uGAIgASgJMpkEChJJZGVtcG90ZW5jeVNlcnZpY2USPgoFQ2xhaW0SGS5vbmNld2FyZC52MS5DbGFpbVJlcXVlc3QaGi5vbmNld2FyZC52MS5DbGFpbVJlc3BvbnNlEkcKCENvbXBsZXRlEhwub25jZXdhcmQudjEuQ29tcGxldGVSZXF1ZXN0Gh0ub25jZXdhcmQudjEuQ29tcGxldGVSZXNwb25zZRJECgdSZWxlYXNlEhsub25jZXdhcmQudjEuUmVsZWFzZVJlcXVlc3QaHC5vbmNld2FyZC52MS5SZWxlYXNlUmVzcG9uc2USUAoLRXh0ZW5kTGVhc2USHy5vbmNld2FyZC52MS5FeHRlbmRMZWFzZVJlcXVlc3QaIC5vbmNld2FyZC52MS5FeHRlbmRMZWFzZVJlc3BvbnNlEkYKBkxvb2t1cBIaLm9uY2V3YXJkLnYxLkxvb2t1cFJlcXVlc3QaGy5vbmNld2FyZC52MS5Mb29rdXBSZXNwb25zZSIDkAIBEj4KBUJhdGNoEhkub25jZXdhcmQudjEuQmF0Y2hSZXF1ZXN0Ghoub25jZXdhcmQudjEuQmF0Y2hSZXNwb25zZRJUCgtCYXRjaFN0cmVhbRIfLm9uY2V3YXJkLnYxLkJhdGNoU3RyZWFtUmVxdWVzdBogLm9uY2V3YXJkLnYxLkJhdGNoU3RyZWFtUmVzcG9uc2UoATABGgTI4RgBQksKD2NvbS5vbmNld2FyZC52MUIQSWRlbXBvdGVuY3lQcm90b1ABWhZvbmNld2FyZC92MTtvbmNld2FyZHYxqgILT25jZXdhcmQuVjFiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_onceward_v1_errors, file_onceward_v1_facts, file_onceward_v1_record]);
 
 /**
  * @generated from message onceward.v1.ClaimRequest
@@ -33,31 +34,31 @@ export type ClaimRequest = Message<"onceward.v1.ClaimRequest"> & {
   key: string;
 
   /**
-   * SHA-256 of the request that the key stands for: 32 bytes, or empty for none. It binds the key: a claim with another
-   * fingerprint is refused. A claim without a fingerprint does not bind the key and is not refused for it, unless the policy
-   * requires a fingerprint.
+   * SHA-256 of the request that the key stands for, or empty for none. It binds the key: a claim with another fingerprint is
+   * refused. A claim without a fingerprint does not bind the key and is not refused for it, unless the policy requires a
+   * fingerprint.
    *
    * @generated from field: bytes fingerprint = 3;
    */
   fingerprint: Uint8Array;
 
   /**
-   * The caller's own id of this claim, such as a UUID, at most 128 bytes: the same for every retry of the call, and different
-   * for every other claim. Empty for none: after a lost reply, retries are then answered InProgress until the lease expires.
+   * The caller's own id of this claim, such as a UUID: the same for every retry of the call, and different for every other
+   * claim. Empty for none: after a lost reply, retries are then answered InProgress until the lease expires.
    *
    * @generated from field: string claim_id = 4;
    */
   claimId: string;
 
   /**
-   * How long the claim is exclusive without a heartbeat. 1 s to the policy's max_lease; default: its default_lease.
+   * How long the claim is exclusive without a heartbeat. At most the policy's max_lease; default: its default_lease.
    *
    * @generated from field: google.protobuf.Duration lease = 5;
    */
   lease?: Duration | undefined;
 
   /**
-   * How long the key is remembered: 1 min to the policy's key_retention, which is the default. If the policy's late_keys is
+   * How long the key is remembered: at most the policy's key_retention, which is the default. If the policy's late_keys is
    * REFUSE or REQUIRE_TIME, a shorter one is raised to the default.
    *
    * @generated from field: google.protobuf.Duration retention = 6;
@@ -65,17 +66,17 @@ export type ClaimRequest = Message<"onceward.v1.ClaimRequest"> & {
   retention?: Duration | undefined;
 
   /**
-   * While the key is in progress, the call waits until the record resolves, but at most this long (0-60 s) and not beyond its
-   * deadline. It is then answered like a new call: by the credential, the quotas and the policy in force at that moment, and
-   * as one more operation of the tenant's rate. If the credential or the tenant is refused during the wait, the call ends
-   * within 10 s. Not allowed in a batch.
+   * While the key is in progress, the call waits until the record resolves, but at most this long and not beyond its deadline.
+   * It is then answered like a new call: by the credential, the quotas and the policy in force at that moment, and as one more
+   * operation of the tenant's rate. If the credential or the tenant is refused during the wait, the call ends within 10 s. Not
+   * allowed in a batch.
    *
    * @generated from field: google.protobuf.Duration wait = 7;
    */
   wait?: Duration | undefined;
 
   /**
-   * The claimant's name, shown to other callers while the claim lasts, e.g. "payments-7f9c/worker-3". At most 128 bytes.
+   * The claimant's name, shown to other callers while the claim lasts, e.g. "payments-7f9c/worker-3".
    *
    * @generated from field: string owner = 8;
    */
@@ -346,15 +347,13 @@ export type CompleteRequest = Message<"onceward.v1.CompleteRequest"> & {
   fencingToken: bigint;
 
   /**
-   * Required.
-   *
    * @generated from field: onceward.v1.Result result = 4;
    */
   result?: Result | undefined;
 
   /**
-   * How long the key is remembered: 1 min to the policy's key_retention. Default: as claimed, also if the policy's
-   * late_keys is REFUSE or REQUIRE_TIME.
+   * How long the key is remembered: at most the policy's key_retention. Default: as claimed, also if the policy's late_keys
+   * is REFUSE or REQUIRE_TIME.
    *
    * @generated from field: google.protobuf.Duration retention = 5;
    */
@@ -419,7 +418,7 @@ export type ReleaseRequest = Message<"onceward.v1.ReleaseRequest"> & {
   fencingToken: bigint;
 
   /**
-   * The reason, for people who read the record. At most 1 KiB.
+   * The reason, for people who read the record.
    *
    * @generated from field: string reason = 4;
    */
@@ -472,7 +471,7 @@ export type ExtendLeaseRequest = Message<"onceward.v1.ExtendLeaseRequest"> & {
   fencingToken: bigint;
 
   /**
-   * From now. 1 s to the policy's max_lease; default: the length of the claim's lease.
+   * From now. At most the policy's max_lease; default: the length of the claim's lease.
    *
    * @generated from field: google.protobuf.Duration lease = 4;
    */
@@ -577,8 +576,6 @@ export const LookupResponseSchema: GenMessage<LookupResponse> = /*@__PURE__*/
  */
 export type BatchRequest = Message<"onceward.v1.BatchRequest"> & {
   /**
-   * 1-1,000.
-   *
    * @generated from field: repeated onceward.v1.BatchRequestItem items = 1;
    */
   items: BatchRequestItem[];
@@ -598,8 +595,6 @@ export const BatchRequestSchema: GenMessage<BatchRequest> = /*@__PURE__*/
  */
 export type BatchStreamRequest = Message<"onceward.v1.BatchStreamRequest"> & {
   /**
-   * 1-1,000, as BatchRequest.items.
-   *
    * @generated from field: repeated onceward.v1.BatchRequestItem items = 1;
    */
   items: BatchRequestItem[];
@@ -899,10 +894,10 @@ export const FieldViolationSchema: GenMessage<FieldViolation> = /*@__PURE__*/
  *
  * Fields that every request shares:
  *
- * - `namespace`: a group of operations with one policy, such as "charges". `[a-z0-9]([a-z0-9._-]{0,62})`. It needs no
- *   declaration: an undeclared namespace follows the tenant's policy.
- * - `key`: the caller's idempotency key. 1-255 bytes of UTF-8 without control characters, compared byte by byte (NFC
- *   and NFD differ). Create it once for each operation, not for each attempt.
+ * - `namespace`: a group of operations with one policy, such as "charges". It needs no declaration: an undeclared namespace
+ *   follows the tenant's policy.
+ * - `key`: the caller's idempotency key, UTF-8 without control characters, compared byte by byte (NFC and NFD differ). Create
+ *   it once for each operation, not for each attempt.
  * - `fencing_token`: identifies one claim, as Claim returned it.
  *
  * Limits: a request has at most 64 KiB; with a result, 2 MiB; a batch, 4 MiB (in JSON 2 MiB, and 16,384 members and
@@ -983,14 +978,13 @@ export const IdempotencyService: GenService<{
     output: typeof LookupResponseSchema;
   },
   /**
-   * Executes up to 1,000 of the calls above in one message of at most 4 MiB. The reply has one item per request item, in
-   * order.
+   * Executes calls as those above in one message. The reply has one item per request item, in order.
    *
    * The result is that of the same calls one after another: a key may appear several times, also with different operations,
    * and an item that is refused does not affect the others. The reply has at most 4 MiB, too: an item that does not fit is
    * answered RESPONSE_TOO_LARGE (nothing is lost: repeat the item alone).
    *
-   * Errors of the batch as a whole: INVALID_REQUEST (empty, more than 1,000 items); every other error is an item's.
+   * Errors of the batch as a whole: INVALID_REQUEST (empty, or too many items); every other error is an item's.
    *
    * @generated from rpc onceward.v1.IdempotencyService.Batch
    */

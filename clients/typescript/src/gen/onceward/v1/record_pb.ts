@@ -6,13 +6,14 @@ import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2"
 import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
+import { file_onceward_v1_facts } from "./facts_pb.ts";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file onceward/v1/record.proto.
  */
 export const file_onceward_v1_record: GenFile = /*@__PURE__*/
-  fileDesc("ChhvbmNld2FyZC92MS9yZWNvcmQucHJvdG8SC29uY2V3YXJkLnYxIv8BCgZSZXN1bHQSJgoEa2luZBgBIAEoDjIYLm9uY2V3YXJkLnYxLlJlc3VsdC5LaW5kEg8KB3BheWxvYWQYAiABKAwSFAoMY29udGVudF90eXBlGAMgASgJEjMKCG1ldGFkYXRhGAQgAygLMiEub25jZXdhcmQudjEuUmVzdWx0Lk1ldGFkYXRhRW50cnkaLwoNTWV0YWRhdGFFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIkAKBEtpbmQSFAoQS0lORF9VTlNQRUNJRklFRBAAEhAKDEtJTkRfU1VDQ0VTUxABEhAKDEtJTkRfRkFJTFVSRRACIikKCkNoZWNrcG9pbnQSDAoEbmFtZRgBIAEoCRINCgVzdGF0ZRgCIAEoDCL7BQoGUmVjb3JkEhEKCW5hbWVzcGFjZRgBIAEoCRILCgNrZXkYAiABKAkSKAoFc3RhdGUYAyABKA4yGS5vbmNld2FyZC52MS5SZWNvcmQuU3RhdGUSFQoNZmVuY2luZ190b2tlbhgEIAEoAxIPCgdhdHRlbXB0GAUgASgFEg0KBW93bmVyGAYgASgJEhMKC2ZpbmdlcnByaW50GAcgASgMEjQKEGZpcnN0X2NsYWltZWRfYXQYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCmNsYWltZWRfYXQYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjQKEGxlYXNlX2V4cGlyZXNfYXQYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjAKDGNvbXBsZXRlZF9hdBgLIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLcmVsZWFzZWRfYXQYDCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhYKDnJlbGVhc2VfcmVhc29uGA0gASgJEiMKBnJlc3VsdBgOIAEoCzITLm9uY2V3YXJkLnYxLlJlc3VsdBIWCg5yZXN1bHRfZXhwaXJlZBgPIAEoCBIrCgpjaGVja3BvaW50GBAgASgLMhcub25jZXdhcmQudjEuQ2hlY2twb2ludBI1ChFyZXN1bHRfZXhwaXJlc19hdBgRIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKZXhwaXJlc19hdBgSIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAicwoFU3RhdGUSFQoRU1RBVEVfVU5TUEVDSUZJRUQQABIVChFTVEFURV9JTl9QUk9HUkVTUxABEhMKD1NUQVRFX0NPTVBMRVRFRBACEhIKDlNUQVRFX1JFTEVBU0VEEAMSEwoPU1RBVEVfQU1CSUdVT1VTEAQijQMKB0F0dGVtcHQSDgoGbnVtYmVyGAEgASgFEg0KBW93bmVyGAIgASgJEhUKDWZlbmNpbmdfdG9rZW4YAyABKAMSLgoKY2xhaW1lZF9hdBgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoIZW5kZWRfYXQYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEisKBmVuZGluZxgGIAEoDjIbLm9uY2V3YXJkLnYxLkF0dGVtcHQuRW5kaW5nEg4KBnJlYXNvbhgHIAEoCRISCgpjaGVja3BvaW50GAggASgJEhIKCnJlY29yZF9qb2IYCSABKAMiiAEKBkVuZGluZxIWChJFTkRJTkdfVU5TUEVDSUZJRUQQABIPCgtFTkRJTkdfSEVMRBABEhUKEUVORElOR19TVVBFUlNFREVEEAISEwoPRU5ESU5HX1JFTEVBU0VEEAMSFAoQRU5ESU5HX0NPTVBMRVRFRBAEEhMKD0VORElOR19SRVNPTFZFRBAFQkYKD2NvbS5vbmNld2FyZC52MUILUmVjb3JkUHJvdG9QAVoWb25jZXdhcmQvdjE7b25jZXdhcmR2MaoCC09uY2V3YXJkLlYxYgZwcm90bzM", [file_google_protobuf_timestamp]);
+  fileDesc("ChhvbmNld2FyZC92MS9yZWNvcmQucHJvdG8SC29uY2V3YXJkLnYxIrICCgZSZXN1bHQSLgoEa2luZBgBIAEoDjIYLm9uY2V3YXJkLnYxLlJlc3VsdC5LaW5kQgbC4RgCUAESGQoHcGF5bG9hZBgCIAEoDEIIwuEYBBCAgEASHQoMY29udGVudF90eXBlGAMgASgJQgfC4RgDEP8BEksKCG1ldGFkYXRhGAQgAygLMiEub25jZXdhcmQudjEuUmVzdWx0Lk1ldGFkYXRhRW50cnlCFsLhGBIQQGIFCAEQgAFqAxCAIHCAgAEaLwoNTWV0YWRhdGFFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIkAKBEtpbmQSFAoQS0lORF9VTlNQRUNJRklFRBAAEhAKDEtJTkRfU1VDQ0VTUxABEhAKDEtJTkRfRkFJTFVSRRACIkAKCkNoZWNrcG9pbnQSGQoEbmFtZRgBIAEoCUILwuEYBwgBEIABUAESFwoFc3RhdGUYAiABKAxCCMLhGAQQgIABIrcHCgZSZWNvcmQSnQEKCW5hbWVzcGFjZRgBIAEoCUKJAcLhGIQBOhlbYS16MC05XVthLXowLTkuXy1dezAsNjJ9QmdtdXN0IGJlIDEtNjMgbG93ZXItY2FzZSBsZXR0ZXJzLCBkaWdpdHMsIGRvdHMsIHVuZGVyc2NvcmVzIG9yIGh5cGhlbnMsIGFuZCBiZWdpbiB3aXRoIGEgbGV0dGVyIG9yIGRpZ2l0EhYKA2tleRgCIAEoCUIJwuEYBQgBEP8BEigKBXN0YXRlGAMgASgOMhkub25jZXdhcmQudjEuUmVjb3JkLlN0YXRlEh0KDWZlbmNpbmdfdG9rZW4YBCABKANCBsLhGAIIARIPCgdhdHRlbXB0GAUgASgFEhYKBW93bmVyGAYgASgJQgfC4RgDEIABEh0KC2ZpbmdlcnByaW50GAcgASgMQgjC4RgECCAQIBI0ChBmaXJzdF9jbGFpbWVkX2F0GAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgpjbGFpbWVkX2F0GAkgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBI0ChBsZWFzZV9leHBpcmVzX2F0GAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIwCgxjb21wbGV0ZWRfYXQYCyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC3JlbGVhc2VkX2F0GAwgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIfCg5yZWxlYXNlX3JlYXNvbhgNIAEoCUIHwuEYAxCACBIjCgZyZXN1bHQYDiABKAsyEy5vbmNld2FyZC52MS5SZXN1bHQSFgoOcmVzdWx0X2V4cGlyZWQYDyABKAgSKwoKY2hlY2twb2ludBgQIAEoCzIXLm9uY2V3YXJkLnYxLkNoZWNrcG9pbnQSNQoRcmVzdWx0X2V4cGlyZXNfYXQYESABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCmV4cGlyZXNfYXQYEiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wInMKBVN0YXRlEhUKEVNUQVRFX1VOU1BFQ0lGSUVEEAASFQoRU1RBVEVfSU5fUFJPR1JFU1MQARITCg9TVEFURV9DT01QTEVURUQQAhISCg5TVEFURV9SRUxFQVNFRBADEhMKD1NUQVRFX0FNQklHVU9VUxAEIo0DCgdBdHRlbXB0Eg4KBm51bWJlchgBIAEoBRINCgVvd25lchgCIAEoCRIVCg1mZW5jaW5nX3Rva2VuGAMgASgDEi4KCmNsYWltZWRfYXQYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGVuZGVkX2F0GAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIrCgZlbmRpbmcYBiABKA4yGy5vbmNld2FyZC52MS5BdHRlbXB0LkVuZGluZxIOCgZyZWFzb24YByABKAkSEgoKY2hlY2twb2ludBgIIAEoCRISCgpyZWNvcmRfam9iGAkgASgDIogBCgZFbmRpbmcSFgoSRU5ESU5HX1VOU1BFQ0lGSUVEEAASDwoLRU5ESU5HX0hFTEQQARIVChFFTkRJTkdfU1VQRVJTRURFRBACEhMKD0VORElOR19SRUxFQVNFRBADEhQKEEVORElOR19DT01QTEVURUQQBBITCg9FTkRJTkdfUkVTT0xWRUQQBUJGCg9jb20ub25jZXdhcmQudjFCC1JlY29yZFByb3RvUAFaFm9uY2V3YXJkL3YxO29uY2V3YXJkdjGqAgtPbmNld2FyZC5WMWIGcHJvdG8z", [file_google_protobuf_timestamp, file_onceward_v1_facts]);
 
 /**
  * The outcome of an operation, stored by Complete and replayed to every duplicate of the key.
@@ -21,30 +22,26 @@ export const file_onceward_v1_record: GenFile = /*@__PURE__*/
  */
 export type Result = Message<"onceward.v1.Result"> & {
   /**
-   * Required.
-   *
    * @generated from field: onceward.v1.Result.Kind kind = 1;
    */
   kind: Result_Kind;
 
   /**
-   * Opaque to Onceward and replayed byte for byte. With the metadata, at most the policy's max_result_bytes (64 KiB by
-   * default).
+   * Opaque to Onceward and replayed byte for byte. With the metadata, at most the policy's max_result_bytes.
    *
    * @generated from field: bytes payload = 2;
    */
   payload: Uint8Array;
 
   /**
-   * The payload's media type (RFC 9110); for the caller only. At most 255 bytes.
+   * The payload's media type (RFC 9110); for the caller only.
    *
    * @generated from field: string content_type = 3;
    */
   contentType: string;
 
   /**
-   * For the caller only, e.g. an HTTP status and headers. At most 64 entries; a name has 1-128 bytes, a value at
-   * most 4,096 bytes. As compact JSON, in which they count towards the result's size, at most 16 KiB in all.
+   * For the caller only, e.g. an HTTP status and headers. It counts towards the result's size as compact JSON.
    *
    * @generated from field: map<string, string> metadata = 4;
    */
@@ -109,14 +106,14 @@ export const Result_KindSchema: GenEnum<Result_Kind> = /*@__PURE__*/
  */
 export type Checkpoint = Message<"onceward.v1.Checkpoint"> & {
   /**
-   * The step that has been reached, e.g. "charged". 1-128 bytes of UTF-8, no control characters.
+   * The step that has been reached, e.g. "charged": UTF-8 without control characters.
    *
    * @generated from field: string name = 1;
    */
   name: string;
 
   /**
-   * The data that the next claimant needs to continue. At most 16 KiB.
+   * The data that the next claimant needs to continue.
    *
    * @generated from field: bytes state = 2;
    */

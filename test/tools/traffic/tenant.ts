@@ -2,12 +2,12 @@ import { randomBytes } from "node:crypto";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { ApiKey_Role, createTenantAdmin, type Operator, Policy_OnLeaseExpiry } from "@onceward/client/admin";
-import { findTenantIds } from "../../../../server/src/core/store/tenants/tenants.ts";
+import { findTenantIds } from "../../../server/src/core/store/tenants/tenants.ts";
 import { type DevServer, NoDevServer } from "./dev-server.ts";
 import { NAMESPACE_NAMES, NAMESPACES, type TrafficNamespace } from "./namespaces.ts";
 
 const PREFIX = "traffic-";
-const REASON = "npm run demo:traffic";
+const REASON = "npm run lab -- traffic";
 
 /** The tenant that gets the traffic. */
 export interface TrafficTenant {

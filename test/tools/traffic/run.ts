@@ -1,4 +1,4 @@
-import { createRandom } from "../../../helpers/random.ts";
+import { createRandom } from "../../helpers/random.ts";
 import { createAging } from "./aging.ts";
 import { createCaller } from "./caller.ts";
 import type { DevServer } from "./dev-server.ts";

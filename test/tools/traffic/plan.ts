@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { Random } from "../../../helpers/random.ts";
+import type { Random } from "../../helpers/random.ts";
 import { NAMESPACES, type NamespaceName } from "./namespaces.ts";
 
 /** What is planted by a claim. */

@@ -5,8 +5,8 @@ import {
   type BatchRequestItemSchema,
   type BatchResponseItem,
   IdempotencyService,
-} from "../../../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
-import { Result_Kind } from "../../../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
+} from "../../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
+import { Result_Kind } from "../../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
 import { fingerprintOf, type Meaning, type Operation } from "./plan.ts";
 
 type Item = MessageInitShape<typeof BatchRequestItemSchema>;

@@ -10,10 +10,10 @@ import {
   type TenantAdmin,
 } from "@onceward/client/admin";
 import { expect, onTestFinished, test } from "vitest";
-import { CHILD_ENVIRONMENT } from "../../../helpers/processes/child-environment.ts";
-import { createWorkplace, type Workplace } from "../../../helpers/processes/command.ts";
-import { startDev } from "../../../helpers/processes/dev.ts";
-import { randomFor } from "../../../helpers/seed.ts";
+import { CHILD_ENVIRONMENT } from "../../helpers/processes/child-environment.ts";
+import { createWorkplace, type Workplace } from "../../helpers/processes/command.ts";
+import { startDev } from "../../helpers/processes/dev.ts";
+import { randomFor } from "../../helpers/seed.ts";
 import { createPlanner } from "./plan.ts";
 import type { PlantedNamespace } from "./planted.ts";
 import type { Planted } from "./run.ts";

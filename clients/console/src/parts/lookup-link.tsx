@@ -1,14 +1,14 @@
-import { writeProviderLink } from "@onceward/decode/answers.ts";
+import { lookupHref } from "@onceward/decode/answers.ts";
 import type { Record } from "@onceward/gen/onceward/v1/record_pb.ts";
 
-interface ProviderLinkProps {
+interface LookupLinkProps {
   readonly template: string | undefined;
   readonly record: Pick<Record, "key" | "owner">;
 }
 
 /** Leads to the provider's page about a record, where a person sees whether the effect happened. */
-export function ProviderLink({ template, record }: ProviderLinkProps) {
-  const href = writeProviderLink(template, record);
+export function LookupLink({ template, record }: LookupLinkProps) {
+  const href = lookupHref(template, record);
   if (href === undefined) return undefined;
   return (
     <a href={href} target="_blank" rel="noreferrer" aria-label={`Look up ${record.key}`}>

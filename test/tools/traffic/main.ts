@@ -1,11 +1,11 @@
-import { readCommandLine, wholeNumber } from "../../../../server/dev/command-line.ts";
-import { printable } from "../../../../server/src/core/commands/printable.ts";
+import { readCommandLine, wholeNumber } from "../../../server/dev/command-line.ts";
+import { printable } from "../../../server/src/core/commands/printable.ts";
 import { findDevServer } from "./dev-server.ts";
 import { describePlanted } from "./report.ts";
 import { plantTraffic } from "./run.ts";
 
 /** Exits 1 if that failed, and 130 if it was interrupted. */
-const USAGE = `npm run demo:traffic -- [options]: plants traffic with known truths in the server that npm start runs.
+const USAGE = `npm run lab -- traffic [options]: plants traffic with known truths in the server that npm start runs.
   --seed N        the same seed plants the same traffic; default: random
   --days N        how many days the traffic goes back, 8 to 80; default: 28
   --operations N  operations a day, 50 to 5000; default: 400

@@ -1,0 +1,14 @@
+import { writeFileSync } from "node:fs";
+import * as limits from "../../../server/src/core/domain/limits.ts";
+
+/**
+ * Writes the limits of the contract for programs in TypeScript that do not have its descriptors, such as a small bundle; part of
+ * `npm run generate`.
+ */
+const FILE = new URL("../../../clients/typescript/src/gen/limits.ts", import.meta.url);
+
+const lines = Object.entries(limits).flatMap(([name, value]) => {
+  if (typeof value === "function") return [];
+  return [`export const ${name} = ${value instanceof RegExp ? value : JSON.stringify(value)};`];
+});
+writeFileSync(FILE, `// Written by \`npm run generate\` from the options of proto/.\n\n${lines.sort().join("\n")}\n`);
