@@ -32,7 +32,7 @@ export function tooManyHeaders(): Refusal {
   return invalidRequest("headers", HEADER_LIMITS);
 }
 
-/** Header bytes between two looks at the memory. */
+/** Header bytes between two checks of the memory. */
 const LOOK_BYTES = 4 * MIB;
 /** With 1 GiB of memory or more. */
 const MAX_DEAD_BYTES = 64 * MIB * BUDGET_SHARE;
