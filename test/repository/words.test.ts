@@ -33,7 +33,11 @@ const RULES: readonly (readonly [pattern: string, better: string, example: strin
   ["earlier course", "previous clock", "by the clock's earlier course"],
   ["of now(?! -)", "current", "the password of now"],
   ["goe?s? on", "continues", "its next turn goes on"],
-  ["(?:a|each|first|last|next|one) look|(?:two|these|\\d+) looks", "check, search, reading", "the first look at the rows"],
+  [
+    "(?:a|each|first|last|next|one) look|(?:two|these|\\d+) looks",
+    "check, search, reading",
+    "the first look at the rows",
+  ],
   ["mend(?:s|ed|ing)?", "fix, repair", "until it is mended"],
   ["affairs", "data", "a tenant's affairs"],
   ["unbegun", "unused, pending", "releases an unbegun run"],
