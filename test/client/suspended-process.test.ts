@@ -43,7 +43,7 @@ const tasks = [
 ] as const;
 
 test.each(tasks)(
-  "a process suspended at the answer to $at for longer than its lease has no effect beside another's",
+  "a process suspended at the answer to $at beyond its lease has no second effect",
   async ({ task, suspendAt }) => {
     const tenant = await createTenant(database);
     const worker = startWorker(tenant, { task, suspendAt });

@@ -143,21 +143,18 @@ test("the runbook says what each background task's failures mean; metrics.md lis
   expect(namesIn(row).toSorted()).toEqual([...BACKGROUND_TASKS].sort());
 });
 
-test.each(INDEX)(
-  "the runbook's entry $anchor says what users see, how to confirm it, what to do and what not",
-  ({ anchor }) => {
-    const entries = RUNBOOK.split(/^## /m).map(
-      (text) => [anchorOf(text.split("\n", 1)[0] ?? ""), text] as const,
-    );
-    const [, text] = entries.find(([name]) => name === anchor) ?? [];
-    expect(text?.match(/^\*\*(?:Users see|Confirm|Do|Do not)\*\*/gm)).toEqual([
-      "**Users see**",
-      "**Confirm**",
-      "**Do**",
-      "**Do not**",
-    ]);
-  },
-);
+test.each(INDEX)("the runbook's entry $anchor has Users see, Confirm, Do and Do not", ({ anchor }) => {
+  const entries = RUNBOOK.split(/^## /m).map(
+    (text) => [anchorOf(text.split("\n", 1)[0] ?? ""), text] as const,
+  );
+  const [, text] = entries.find(([name]) => name === anchor) ?? [];
+  expect(text?.match(/^\*\*(?:Users see|Confirm|Do|Do not)\*\*/gm)).toEqual([
+    "**Users see**",
+    "**Confirm**",
+    "**Do**",
+    "**Do not**",
+  ]);
+});
 
 /** Returns the anchor that the forge gives to a heading. */
 function anchorOf(heading: string): string {

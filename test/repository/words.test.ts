@@ -7,7 +7,7 @@ import { expect, test } from "vitest";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 /** Subjects of earlier commits are not judged. */
-const SUBJECTS_SINCE = "2026-11-29T14:00:00Z";
+const SUBJECTS_SINCE = "2026-11-29T15:00:00Z";
 const MAX_SUBJECT = 72;
 const MAX_TITLE = 90;
 
@@ -85,7 +85,7 @@ function judge(text: string): readonly string[] {
 
 /** Titles in TypeScript: of `test`, `it`, `describe` and functions like them, and after a table; and of subtests in Go. */
 const TITLE =
-  /(?:\b(?:test|it|describe\w*)(?:\.\w+)*|\b(?:runIf|skipIf)\([^()]*\)|\bt\.Run|\]|\bconst)\)?\(\s*(?:(["`])((?:\\.|(?!\1)[^\\])*)\1)/g;
+  /(?:\b(?:test|it|describe\w*)(?:\.\w+)*(?:\([^()]*\))?|\b(?:runIf|skipIf)\([^()]*\)|\bt\.Run|(?:\]|\bconst)\))\(\s*(?:(["`])((?:\\.|(?!\1)[^\\])*)\1)/g;
 
 /** Returns the titles of tests that are too long. */
 function longTitles(source: string): readonly string[] {

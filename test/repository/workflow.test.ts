@@ -163,7 +163,7 @@ test.each(workflows.filter(({ name }) => name !== "release.yml"))(
 );
 
 test.each(workflows)(
-  "the jobs of $name may only read unless they say so, know no stored secret, and are bounded in time",
+  "the jobs of $name only read by default, have no stored secret, and are bounded in time",
   ({ workflow, text }) => {
     expect(workflow.permissions).toEqual({ contents: "read" });
     expect(text).not.toContain("secrets.");
@@ -186,7 +186,7 @@ test.each(workflows)(
 );
 
 test.each(workflows)(
-  "each step of $name is sound text of bash, and ends if a command of a pipe fails or a value is missing",
+  "each step of $name is valid bash, and ends if a pipe fails or a value is missing",
   ({ workflow }) => {
     // With it, the forge runs `bash -eo pipefail`; without, `bash -e`.
     expect(workflow.defaults).toEqual({ run: { shell: "bash" } });

@@ -64,7 +64,7 @@ async function untilStatement(call: ReceivedSpan): Promise<ReceivedSpan> {
 }
 
 test.for(TRANSPORT_NAMES)(
-  "over %s, a call's span is a child of the caller's, and its statement's span is a child of it",
+  "over %s, the caller's span is the parent of the call's, and that of its statement's",
   async (transport) => {
     const tenant = await createTenant(database);
     const client = connectClient(server, tenant.apiKey, transport);

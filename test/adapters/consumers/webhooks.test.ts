@@ -196,7 +196,7 @@ test("an event whose handler throws gets 500 without the reason, and is handled 
 });
 
 test.each(NESTED_FAILURES)(
-  "an event whose function rethrows the $error of a nested run $name is answered 500, and handled when sent again",
+  "rethrowing the $error of a nested run $name answers 500; handled when sent again",
   async ({ fail }) => {
     await using guard = await newGuard();
     const fn = vi

@@ -34,7 +34,7 @@ test("a legal history that takes more than a hundred thousand attempts is found 
 });
 
 test.each(EXPECTATIONS)(
-  "a service that $defect is caught in at least $percent % of the histories in which the defect struck",
+  "a service that $defect is caught in at least $percent % of histories with the defect",
   ({ defect, percent, keys }) => {
     let struck = 0;
     let caught = 0;
