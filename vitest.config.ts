@@ -129,7 +129,9 @@ const hasOnDemand = existsSync(new URL("test/on-demand/node_modules/", import.me
 /** Returns the tests if the packages that they need are installed; otherwise none. */
 const ifOnDemand = (tests: string[]) => (hasOnDemand ? tests : []);
 if (!hasOnDemand && process.argv.includes("--project=on demand")) {
-  process.stderr.write("Tests with large packages are skipped: `npm ci --prefix test/on-demand` installs them.\n");
+  process.stderr.write(
+    "Tests with large packages are skipped: `npm ci --prefix test/on-demand` installs them.\n",
+  );
 }
 
 const CLIENT_SOURCE = fileURLToPath(new URL("clients/typescript/src/", import.meta.url));

@@ -1,13 +1,13 @@
-import type { AnyDesc, DescFile } from "@bufbuild/protobuf";
+import { type AnyDesc, type DescFile, getOption } from "@bufbuild/protobuf";
 import { getComments } from "@bufbuild/protoplugin";
-import { typedField } from "@onceward/words/field-facts";
+import { field as fieldFacts } from "../../server/src/gen/onceward/v1/facts_pb.ts";
 
 /**
  * Returns the comment above an element of a proto file as Markdown: the lines of a paragraph or of a point of a list are
- * joined. Of a field that people type, what the contract says about it precedes. Empty if there is none.
+ * joined. Of a field that people type, its help comes first. Empty if there is none.
  */
 export function commentOf(desc: Exclude<AnyDesc, DescFile>): string {
-  const help = desc.kind === "field" ? typedField(desc).help : "";
+  const help = desc.kind === "field" ? getOption(desc, fieldFacts).help : "";
   const sentence = help && `${help.charAt(0).toUpperCase()}${help.slice(1)}.`;
   return [sentence, linesOf(desc)].filter((text) => text !== "").join(" ");
 }

@@ -251,7 +251,11 @@ describe("a server does not start", () => {
     ["whose key is another's", "ONCEWARD_TLS_KEY", () => ({ ONCEWARD_TLS_KEY: stranger.keyFile })],
     ["whose certificate is empty", "ONCEWARD_TLS_CERT", () => ({ ONCEWARD_TLS_CERT: "/dev/null" })],
     ["whose key is empty", "ONCEWARD_TLS_KEY", () => ({ ONCEWARD_TLS_KEY: "/dev/null" })],
-    ["whose clients' authorities are an empty file", "_CLIENT_CA", () => ({ ONCEWARD_TLS_CLIENT_CA: "/dev/null" })],
+    [
+      "whose clients' authorities are an empty file",
+      "_CLIENT_CA",
+      () => ({ ONCEWARD_TLS_CLIENT_CA: "/dev/null" }),
+    ],
     ["whose authorities are not there", "_CLIENT_CA", () => ({ ONCEWARD_TLS_CLIENT_CA: "/nowhere/ca.pem" })],
   ])("%s", async (_what, named, changed) => {
     const started = startTestServer(database.url, { ...tlsSettings(own, known), ...changed() });

@@ -125,7 +125,7 @@ describe("a release", () => {
 /** Programs of `npm run lab` that no workflow runs: their tests are in `npm run test:tools`. */
 const BY_HAND = ["model", "insight", "keys", "traffic"];
 
-test("every suite of package.json runs for a change or at night, and every script that runs exists", () => {
+test("every suite of package.json runs for a change or at night; every script exists", () => {
   const commands = workflows.flatMap(({ workflow }) => Object.values(workflow.jobs).flatMap(commandsOf));
   const text = [read(".ci/run"), ...commands].join("\n");
   const run = [...text.matchAll(/(?:npm (?:run (?:lab -- )?)?|--project=)([\w:-]+)/g)].map(

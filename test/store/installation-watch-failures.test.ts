@@ -65,7 +65,7 @@ test.each([
     await database.query("alter table audit_events rename to events_away");
     for (let failures = 0; failures < FAILURES; failures++) {
       await expect(look()).rejects.toThrow();
-      // Six of these looks attempt to renew.
+      // Six of these checks attempt to renew.
       vi.advanceTimersByTime(RETRY_MS / 20);
     }
     expect([await readId(database), changes]).toEqual([idBefore, []]);

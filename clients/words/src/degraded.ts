@@ -42,8 +42,7 @@ const DEGRADED: Readonly<Record<string, DegradedWords>> = {
   },
   database_clock_moved: {
     title: "Database clock set",
-    meaning:
-      "The database's clock was set. Leases end early or late; retention follows the previous clock.",
+    meaning: "The database's clock was set. Leases end early or late; retention follows the previous clock.",
     runbook: "deploy/runbook.md#the-databases-clock-was-set",
   },
   shards_unreachable: {

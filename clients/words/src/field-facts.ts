@@ -40,8 +40,7 @@ export function typedFields({ fields }: DescMessage): readonly TypedField[] {
   return fields.map(typedField);
 }
 
-/** Returns a field as the contract describes it. */
-export function typedField(descriptor: DescField): TypedField {
+function typedField(descriptor: DescField): TypedField {
   const facts = getOption(descriptor, fieldFacts);
   const kind = kindOf(descriptor, facts);
   const value = kind.parse(facts.default);

@@ -68,7 +68,7 @@ describeConsumerAdapter(test, (onceward, options, fn) => {
   };
 });
 
-test("a key without a time has that of its message, and a late message goes to a topic with the reason and its time", async () => {
+test("a key without a time gets its message's; a late one goes to a topic with its reason", async () => {
   const guard = newTimedGuard();
   const send = vi.fn();
   const { eachMessage } = consumer(guard, vi.fn(), { deadLetter: deadLetterTo({ send }, "charges.dead") });
@@ -81,7 +81,7 @@ test("a key without a time has that of its message, and a late message goes to a
   expect(send).toHaveBeenCalledExactlyOnceWith({ topic: "charges.dead", messages });
 });
 
-test("while another holder runs the operation, the partition is paused, and the offset is not committed", async () => {
+test("while another holder runs the operation, the partition is paused without a commit", async () => {
   await using guard = await newGuard();
   await guard.holdElsewhere("order-1");
   const fn = vi.fn();

@@ -183,7 +183,7 @@ describe.runIf(inject("natsProgram") !== "")("A consumer of NATS JetStream", () 
     expect(deliveries).toEqual([2]);
   });
 
-  test("an outage counts no deliveries: the message is held, and performed when the service answers", async () => {
+  test("an outage counts no deliveries: the message is held until the service answers", async () => {
     await using guard = await newGuard();
     const { onceward, heal } = await cutOff(guard);
     const stream = await newStream(500);

@@ -92,7 +92,7 @@ describeConsumerAdapter(test, (onceward, options, fn) => ({
   },
 }));
 
-test("a key without a time has that at which its message was sent, and a late message goes where it is to go", async () => {
+test("a key without a time gets its message's; a late message goes to its destination", async () => {
   const guard = newTimedGuard();
   const tooOld = vi.fn();
   for (const sentMs of [Date.now(), Date.now() - 120_000]) {

@@ -60,8 +60,8 @@ describe("The form of a policy", () => {
       paths: [
         "policy.key_retention",
         "policy.max_result_bytes",
-        "policy.late_keys",
         "policy.require_fingerprint",
+        "policy.late_keys",
       ],
       problems: {},
     });

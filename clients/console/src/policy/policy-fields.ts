@@ -13,7 +13,7 @@ export type PolicyText = FieldTexts<PolicyField>;
 
 /** Every field of a policy, in the order of the screens. */
 export const POLICY_FIELDS = Object.fromEntries(
-  formFields(PolicySchema).map((field) => [field.name, field]),
+  formFields(PolicySchema).map((field) => [field.name, field] as const),
 ) as Readonly<Record<PolicyField, TypedField>>;
 
 /** The names of all fields, in the order of the screens. */

@@ -290,7 +290,7 @@ type FieldFacts struct {
 	Rule    string `protobuf:"bytes,8,opt,name=rule,proto3" json:"rule,omitempty"`
 	// The field of the same message whose value applies where this one is not set.
 	DefaultFrom string `protobuf:"bytes,9,opt,name=default_from,json=defaultFrom,proto3" json:"default_from,omitempty"`
-	// Whether a request is refused without it. Any other field may be empty, whatever its least length is.
+	// Whether a request is refused without it. Any other field may be empty, regardless of its minimum length.
 	Required bool `protobuf:"varint,10,opt,name=required,proto3" json:"required,omitempty"`
 	// The field whose limits this one has, such as "Record.key".
 	SameAs string `protobuf:"bytes,11,opt,name=same_as,json=sameAs,proto3" json:"same_as,omitempty"`

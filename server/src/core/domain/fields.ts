@@ -66,7 +66,7 @@ export function messageFields<Values>(
       descriptor,
       column: `${columnOf(descriptor.name)}${ofColumn}`,
       kind,
-      range: rangeOf(kind, facts),
+      range: rangeOf(descriptor, kind, facts),
       facts,
     };
   });
@@ -97,11 +97,11 @@ const GREATEST: Partial<Readonly<Record<FieldKind, number>>> = {
 };
 
 /** @throws Error for a text without a limit. */
-function rangeOf(kind: FieldKind, { min, max }: FieldFacts): Range | undefined {
+function rangeOf(descriptor: DescField, kind: FieldKind, { min, max }: FieldFacts): Range | undefined {
   const unit = kind === "seconds" ? 1000 : 1;
   const greatest = Number(max) / unit || GREATEST[kind];
   if (greatest !== undefined) return { min: Number(min) / unit, max: greatest };
-  if (kind === "text") throw new Error("a text that is stored has a limit");
+  if (kind === "text") throw new Error(`${descriptor} is a text without a limit`);
   return undefined;
 }
 

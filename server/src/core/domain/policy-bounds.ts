@@ -44,7 +44,7 @@ export function boundsInForce(narrowed: NarrowedBounds): PolicyBounds {
 
 /**
  * Returns a violation for every number of a policy that is beyond the bounds or contradicts another field. Fields are named as
- * in `policy.proto`, behind `prefix`.
+ * in `policy.proto`, after `prefix`.
  */
 export function policyViolations(
   policy: PolicyOverrides,

@@ -10,8 +10,9 @@ export function isRequired(field: DescField): boolean {
 
 /** Returns the limits of a field as JSON Schema has them. Those of durations and of policies are in the fields' descriptions. */
 export function limitsOf(field: DescField): JsonSchema {
-  const { min, max, pattern, keys, values } = factsOf(PROTO_FILES, field);
-  const [least, most] = [Number(min), Number(max)];
+  const { min, max, pattern, required, keys, values } = factsOf(PROTO_FILES, field);
+  // Any other field may be empty.
+  const [least, most] = [required ? Number(min) : 0, Number(max)];
   switch (field.fieldKind) {
     case "list":
       return { ...(least > 0 && { minItems: least }), ...(most > 0 && { maxItems: most }) };
@@ -23,7 +24,7 @@ export function limitsOf(field: DescField): JsonSchema {
         additionalProperties: { type: "string", ...text(0, Number(values?.max)) },
       };
     case "scalar":
-      if (pattern !== "") return { pattern: `^${pattern}$` };
+      if (required && pattern !== "") return { pattern: `^${pattern}$` };
       if (field.scalar === ScalarType.STRING) return text(least, most);
       if (field.scalar === ScalarType.BYTES) return most === 0 ? {} : { maxLength: base64Length(most) };
       return field.scalar === ScalarType.INT64 && least === 1 ? { pattern: POSITIVE } : {};

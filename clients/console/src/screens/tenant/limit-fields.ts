@@ -23,7 +23,7 @@ function limitsOf(group: LimitField["group"], prefix: string, schema: DescMessag
 /** Limits as a person types them, by path; empty: not set. */
 export type LimitTexts = FieldTexts<string>;
 
-const BY_PATH = Object.fromEntries(LIMIT_FIELDS.map((field) => [field.path, field]));
+const BY_PATH = Object.fromEntries(LIMIT_FIELDS.map((field) => [field.path, field] as const));
 
 /** The drafts of a tenant's limits. */
 export const LIMIT_DRAFTS = createDrafts<string>(BY_PATH);

@@ -114,7 +114,7 @@ export type FieldFacts = Message<"onceward.v1.FieldFacts"> & {
   defaultFrom: string;
 
   /**
-   * Whether a request is refused without it. Any other field may be empty, whatever its least length is.
+   * Whether a request is refused without it. Any other field may be empty, regardless of its minimum length.
    *
    * @generated from field: bool required = 10;
    */
