@@ -7,7 +7,7 @@ import { expect, test } from "vitest";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 /** Subjects of earlier commits are not judged. */
-const SUBJECTS_SINCE = "2026-11-29T15:00:00Z";
+const SUBJECTS_SINCE = "2026-11-29T15:05:00Z";
 const MAX_SUBJECT = 72;
 const MAX_TITLE = 90;
 
