@@ -39,14 +39,6 @@ export type Delivery<Value = unknown> =
       readonly delayMs: number;
     };
 
-/**
- * Returns whether the operation is settled: the broker needs to keep the message no longer. `failed`, and `duplicate` with
- * an `error`, are settled, too; a dead-letter queue may want them.
- */
-export function isSettled(delivery: Delivery): boolean {
-  return delivery.kind === "processed" || delivery.kind === "duplicate" || delivery.kind === "failed";
-}
-
 /** Emits a warning of the process for each problem; the default of `onDelivery`. */
 export function warnOfTrouble(delivery: Delivery): void {
   if (delivery.kind === "processed" || delivery.kind === "duplicate") return;

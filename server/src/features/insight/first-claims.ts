@@ -33,8 +33,6 @@ export function fingerprintDepth(fingerprint: Uint8Array): number {
   return hash === 0 ? 32 : 31 - Math.clz32(hash & -hash);
 }
 
-export type FirstClaimsBuffer = ReturnType<typeof createFirstClaimsBuffer>;
-
 /** Claims of a namespace and interval whose keys are observed, with any fingerprint: enough for shares of a day. */
 const MAX_OBSERVED = 50;
 /** First claims that wait to be hashed, a millisecond's work. So the buffer holds few keys for long. */
