@@ -80,14 +80,13 @@ type IdempotencyServiceClient interface {
 	//
 	// Errors: INVALID_REQUEST.
 	Lookup(ctx context.Context, in *LookupRequest, opts ...grpc.CallOption) (*LookupResponse, error)
-	// Executes up to 1,000 of the calls above in one message of at most 4 MiB. The reply has one item per request item, in
-	// order.
+	// Executes calls as those above in one message. The reply has one item per request item, in order.
 	//
 	// The result is that of the same calls one after another: a key may appear several times, also with different operations,
 	// and an item that is refused does not affect the others. The reply has at most 4 MiB, too: an item that does not fit is
 	// answered RESPONSE_TOO_LARGE (nothing is lost: repeat the item alone).
 	//
-	// Errors of the batch as a whole: INVALID_REQUEST (empty, more than 1,000 items); every other error is an item's.
+	// Errors of the batch as a whole: INVALID_REQUEST (empty, or too many items); every other error is an item's.
 	Batch(ctx context.Context, in *BatchRequest, opts ...grpc.CallOption) (*BatchResponse, error)
 	// Executes batches on one stream, for a client that sends many batches, or waits for each. Every message is a batch of its
 	// own. It is answered as Batch would answer it, by one message with the same id, as soon as the answer is ready: in any
@@ -241,14 +240,13 @@ type IdempotencyServiceServer interface {
 	//
 	// Errors: INVALID_REQUEST.
 	Lookup(context.Context, *LookupRequest) (*LookupResponse, error)
-	// Executes up to 1,000 of the calls above in one message of at most 4 MiB. The reply has one item per request item, in
-	// order.
+	// Executes calls as those above in one message. The reply has one item per request item, in order.
 	//
 	// The result is that of the same calls one after another: a key may appear several times, also with different operations,
 	// and an item that is refused does not affect the others. The reply has at most 4 MiB, too: an item that does not fit is
 	// answered RESPONSE_TOO_LARGE (nothing is lost: repeat the item alone).
 	//
-	// Errors of the batch as a whole: INVALID_REQUEST (empty, more than 1,000 items); every other error is an item's.
+	// Errors of the batch as a whole: INVALID_REQUEST (empty, or too many items); every other error is an item's.
 	Batch(context.Context, *BatchRequest) (*BatchResponse, error)
 	// Executes batches on one stream, for a client that sends many batches, or waits for each. Every message is a batch of its
 	// own. It is answered as Batch would answer it, by one message with the same id, as soon as the answer is ready: in any

@@ -167,14 +167,13 @@ class IdempotencyServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Batch(self, request, context):
-        """Executes up to 1,000 of the calls above in one message of at most 4 MiB. The reply has one item per request item, in
-        order.
+        """Executes calls as those above in one message. The reply has one item per request item, in order.
 
         The result is that of the same calls one after another: a key may appear several times, also with different operations,
         and an item that is refused does not affect the others. The reply has at most 4 MiB, too: an item that does not fit is
         answered RESPONSE_TOO_LARGE (nothing is lost: repeat the item alone).
 
-        Errors of the batch as a whole: INVALID_REQUEST (empty, more than 1,000 items); every other error is an item's.
+        Errors of the batch as a whole: INVALID_REQUEST (empty, or too many items); every other error is an item's.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
