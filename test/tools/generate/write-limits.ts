@@ -11,4 +11,7 @@ const lines = Object.entries(limits).flatMap(([name, value]) => {
   if (typeof value === "function") return [];
   return [`export const ${name} = ${value instanceof RegExp ? value : JSON.stringify(value)};`];
 });
-writeFileSync(FILE, `// Written by \`npm run generate\` from the options of proto/.\n\n${lines.sort().join("\n")}\n`);
+writeFileSync(
+  FILE,
+  `// Written by \`npm run generate\` from the options of proto/.\n\n${lines.sort().join("\n")}\n`,
+);

@@ -19,7 +19,11 @@ writeFileSync(README, readFileSync(README, "utf8").replace(SECTION, `$1\n${table
 const WAIT_S = MAX_WAIT_MS / 1000;
 /** A Claim that waits ends in time. */
 writeSeconds("deploy/haproxy/haproxy.cfg", /(?<=^ {2}hard-stop-after )\d+/m, WAIT_S + 15);
-writeSeconds("docker-compose.yml", /(?<=# Longer than hard-stop-after\.\n {4}stop_grace_period: )\d+/, WAIT_S + 20);
+writeSeconds(
+  "docker-compose.yml",
+  /(?<=# Longer than hard-stop-after\.\n {4}stop_grace_period: )\d+/,
+  WAIT_S + 20,
+);
 
 function writeSeconds(path: string, place: RegExp, seconds: number): void {
   const file = new URL(`../../../${path}`, import.meta.url);

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { ErrorReasonSchema } from "../gen/onceward/v1/errors_pb.ts";
 import * as published from "../index.ts";
-import { errorOf } from "./mapping.ts";
 import { OncewardError } from "./errors.ts";
+import { errorOf } from "./mapping.ts";
 
 const cause = new Error("beneath");
 

@@ -73,7 +73,12 @@ export default function Records() {
             ...[...STATES].map(([value, { label }]) => [value, label]),
           ])}
         />
-        <TextField label="Key begins with" name="prefix" defaultValue={filters.prefix} maxLength={MAX_KEY_BYTES} />
+        <TextField
+          label="Key begins with"
+          name="prefix"
+          defaultValue={filters.prefix}
+          maxLength={MAX_KEY_BYTES}
+        />
         <TextField label="Owner" name="owner" defaultValue={filters.owner} maxLength={MAX_OWNER_BYTES} />
         <TextField
           label="Fingerprint"
