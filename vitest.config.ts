@@ -6,7 +6,6 @@ import { defineConfig } from "vitest/config";
 import { findSystemPostgres, packagedBinaries } from "./server/dev/embedded/binaries.ts";
 import { findCitusPostgres } from "./test/helpers/database/citus-binaries.ts";
 import { RunReport } from "./test/helpers/run-report.ts";
-import { SlowFirst } from "./test/helpers/slow-first.ts";
 
 // For the test processes and their child processes.
 process.env.ONCEWARD_TEST_SEED ??= String(randomInt(2 ** 32));
@@ -82,7 +81,7 @@ const ON_DEMAND_TESTS = ["test/on-demand/**/*.test.ts"];
 /** Tests with brokers that need Java: run by `npm run test:brokers`, not by `npm test`. */
 const BROKERS_TESTS = ["test/brokers/**/*.test.ts"];
 
-/** Tests of everything that statements do, on a Citus of three nodes: run by `npm run test:citus`, not by `npm test`. */
+/** Tests of everything that statements do, on a Citus of three nodes: run by `npx vitest run --project=citus`, not by `npm test`. */
 const CITUS_TESTS = [
   "test/{admin,cache,citus,concurrency,contract,store}/**/*.test.ts",
   "test/doctor/citus-*.test.ts",
@@ -130,7 +129,9 @@ const hasOnDemand = existsSync(new URL("test/on-demand/node_modules/", import.me
 /** Returns the tests if the packages that they need are installed; otherwise none. */
 const ifOnDemand = (tests: string[]) => (hasOnDemand ? tests : []);
 if (!hasOnDemand && process.argv.includes("--project=on demand")) {
-  process.stderr.write("Tests with large packages are skipped: `npm run install:on-demand` installs them.\n");
+  process.stderr.write(
+    "Tests with large packages are skipped: `npm ci --prefix test/on-demand` installs them.\n",
+  );
 }
 
 const CLIENT_SOURCE = fileURLToPath(new URL("clients/typescript/src/", import.meta.url));
@@ -144,8 +145,9 @@ const shared = {
       { find: /^@onceward\/client\/(.*)$/, replacement: `${CLIENT_SOURCE}$1.ts` },
       { find: /^@onceward\/http-proxy$/, replacement: PROXY_SOURCE },
       { find: "#sha256", replacement: `${CLIENT_SOURCE}wire/sha256-node.ts` },
+      { find: "#words", replacement: "@onceward/words" },
       // As clients/console/vite.config.ts.
-      { find: /^@onceward\/(decode|gen)\/(.*)$/, replacement: `${CLIENT_SOURCE}$1/$2` },
+      { find: /^@onceward\/(errors|gen)\/(.*)$/, replacement: `${CLIENT_SOURCE}$1/$2` },
     ],
   },
 };
@@ -279,7 +281,6 @@ export default defineConfig({
     reporters: ["default", new RunReport(isCi)],
     // For two cores: many tests wait, for a lease, a failover or a process, and a worker with what it starts keeps half a core busy.
     maxWorkers: 4,
-    sequence: { sequencer: SlowFirst },
     projects: [
       plainProject(
         "unit",

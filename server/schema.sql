@@ -1,4 +1,4 @@
--- The schema that the migrations make, written by `npm run schema:dump`. Not for editing, and never run.
+-- The schema that the migrations make, written by `npm run generate -- schema`. Not for editing, and never run.
 
 create table api_keys (
   id text collate "C" not null,

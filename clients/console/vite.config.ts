@@ -1,5 +1,5 @@
 import { fileURLToPath } from "node:url";
-import { defineConfig } from "vite";
+import { defaultClientConditions, defineConfig } from "vite";
 import { compressFiles } from "./build/compress-files.ts";
 
 const BUILD_DIR = fileURLToPath(new URL("../../server/console/", import.meta.url));
@@ -17,7 +17,8 @@ export default defineConfig(({ command }) => {
   return {
     base: "/console/",
     resolve: {
-      alias: { "@onceward/decode": `${CLIENT_SOURCE}decode`, "@onceward/gen": `${CLIENT_SOURCE}gen` },
+      conditions: ["@onceward/source", ...defaultClientConditions],
+      alias: { "@onceward/errors": `${CLIENT_SOURCE}errors`, "@onceward/gen": `${CLIENT_SOURCE}gen` },
     },
     build: {
       outDir: BUILD_DIR,

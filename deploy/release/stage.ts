@@ -57,7 +57,8 @@ async function linkPackages(dir: string): Promise<void> {
   for (const name of await readdir(join(ROOT, "node_modules"))) {
     if (name !== "@onceward") await symlink(join(ROOT, "node_modules", name), join(modules, name));
   }
-  for (const workspace of PACKAGE_DIRS) {
+  const { workspaces } = JSON.parse(await readFile(join(dir, "package.json"), "utf8"));
+  for (const workspace of workspaces as readonly string[]) {
     const { name } = JSON.parse(await readFile(join(dir, workspace, "package.json"), "utf8"));
     await symlink(join(dir, workspace), join(modules, name));
   }

@@ -16,12 +16,14 @@ export function factsOf(registry: FileRegistry, field: DescField): FieldFacts {
   return { ...getOption(same, fieldFacts), required: facts.required };
 }
 
-/** Returns the limits of a field as sentences; empty if it has none. */
+/** Returns the limits and the default of a field as sentences; empty if it has none. */
 export function limitText(registry: FileRegistry, field: DescField): string {
   const facts = factsOf(registry, field);
   const required = facts.required ? "Required." : "";
   const rule = facts.rule === "" ? "" : `It ${facts.rule}.`;
-  return [required, rule || rangeText(field, facts)].filter((sentence) => sentence !== "").join(" ");
+  const applies = facts.default || facts.defaultFrom;
+  const unset = applies === "" ? "" : `Default: ${applies}.`;
+  return [required, rule || rangeText(field, facts), unset].filter((sentence) => sentence !== "").join(" ");
 }
 
 function rangeText(field: DescField, facts: FieldFacts): string {

@@ -5,7 +5,7 @@ import type { DevSecrets } from "./secrets.ts";
 /** The tenant that `npm start` creates. */
 export const DEMO_TENANT = "demo";
 
-/** The namespace of the example, in which `npm run demo:traffic` plants nothing. */
+/** The namespace of the example, in which `npm run lab -- traffic` plants nothing. */
 const EXAMPLE_NAMESPACE = "first-steps";
 
 /**

@@ -10,7 +10,7 @@ const PAGE = "index.html";
 const SOURCE = fileURLToPath(new URL("../../clients/console/", import.meta.url));
 
 /**
- * Builds the console's page into `server/console/` if it is missing, as in a fresh clone. A failure is printed and is no
+ * Builds the console's page into `server/console/` if it is missing, as in a fresh clone. A failure is printed and is not an
  * error: the server runs without the page. Concurrent starts may build at the same time; the first finished build stays.
  */
 export async function ensureConsole(print: (line: string) => void, stopping: () => boolean): Promise<void> {

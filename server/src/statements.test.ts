@@ -83,7 +83,7 @@ function expectSamePart(pattern: RegExp, names: readonly string[]): string {
   return first;
 }
 
-test("no statement returns a float8 or the text of a time: both depend on settings of the session", () => {
+test("no statement returns a float8 or a time's text: both depend on session settings", () => {
   const files = readdirSync(import.meta.dirname, { recursive: true, encoding: "utf8" });
   const inexact = files
     .filter((file) => /(?<!\.test)\.ts$/.test(file))
@@ -232,7 +232,7 @@ test("an administrator's resolution sets the columns that the batched operation 
   expectSamePart(completed, ["complete_records", "resolve_as_completed"]);
 });
 
-test("statements that end an attempt keep the same fields of it, and as many attempts as are shown", () => {
+test("statements that end an attempt keep the same fields and as many attempts as are shown", () => {
   const names = ["take_over_records", "resolve_as_released", "resolve_as_completed"];
   expectSamePart(/jsonb_strip_nulls\(jsonb_object\( (array\['attempt'.*? 'reason')/g, names);
   expectSamePart(/ (array\[r\.attempt::text.*? r\.checkpoint_name,)/g, names);
@@ -268,7 +268,7 @@ test("sweep statements free the bytes that tenants' totals count", () => {
   expect(freed).toBe(STORED_BYTES.replaceAll(/\s+/g, " "));
 });
 
-test("statements that join rows by their keys hold the conditions that make the join use the primary key", () => {
+test("statements that join rows by their keys have conditions for the primary key", () => {
   const joins = partsMatching(/r\.key = ([a-z])\.key/g);
   expect(joins.length).toBeGreaterThanOrEqual(10);
   for (const [name, input] of joins) {

@@ -165,7 +165,7 @@ describeAdministration("API keys", (world, transport) => {
     await grant(connectClient(world().server, mine.tenant.apiKey, transport));
   });
 
-  test("are listed newest first; a page continues after the last one, also if keys are created in between", async () => {
+  test("are listed newest first; pages continue also while keys are created", async () => {
     const { admin } = await world().administeredTenant();
     const theirs = await world().administeredTenant();
     await theirs.admin.createApiKey({ apiKey: { ...CALLER, label: "theirs" } });

@@ -50,7 +50,7 @@ async function count(query: string): Promise<number> {
   return row?.count ?? 0;
 }
 
-test("every background task completes its work once its statements succeed after repeated failures", async () => {
+test("every background task completes once its statements succeed after failures", async () => {
   const { id, apiKey } = await createTenant(database, { quota_live_records: 1000, key_retention_s: 3600 });
   const client = connectClient(server, apiKey);
   await complete(client);

@@ -138,7 +138,7 @@ describeAdministration("CancelRecordJob", (world) => {
     expect((await one.admin.listAuditEvents({ action: "CancelRecordJob" })).events).toEqual([]);
   });
 
-  test("finds neither another tenant's job, nor the deletion of a tenant, nor one of another namespace", async () => {
+  test("finds no job of another tenant or namespace, and no deletion of a tenant", async () => {
     const one = await world().administeredTenant();
     const other = await world().administeredTenant();
     const later = "now() + interval '5 minutes'";

@@ -34,7 +34,7 @@ describeAdministration("What is denied", (world, transport) => {
     return createApiKey(world().database, { tenantId: tenant.id, role, namespaces: ["charges"] });
   }
 
-  test("a denied change is an audit event; further ones like it within a minute are one event with their number", async () => {
+  test("a denied change is an audit event; a minute's further ones are one with their number", async () => {
     const server = await startTestServer(world().database.url);
     const own = createWorld(world().database, server, transport);
     const { adminKey, caller, tenant } = await own.administeredTenant();
@@ -76,7 +76,7 @@ describeAdministration("What is denied", (world, transport) => {
     ]);
   });
 
-  test("of calls and reads, only the first in a minute is an event at once, for each caller, RPC and reason", async () => {
+  test("for a caller, RPC and reason, only a minute's first call or read is an event at once", async () => {
     const { tenant } = await world().administeredTenant();
     const keys = [await limitedKey(tenant, "CALLER"), await limitedKey(tenant, "CALLER")];
     const [first, second] = keys.map((key) => connectClient(world().server, key, transport));
@@ -196,7 +196,7 @@ describeAdministration("What is denied", (world, transport) => {
     await denialsOf(tenant, 2);
   });
 
-  test("is denied and logged while events can't be stored, and stored with its number once they can", async () => {
+  test("is denied and logged while events can't be stored, then stored with its number", async () => {
     const { database } = world();
     const server = await startTestServer(database.url, {}, { denialWindowMs: 50 });
     try {

@@ -134,7 +134,7 @@ describeAdministration("ListRecords", (world, transport) => {
     ).toMatchObject({ reason: "INVALID_REQUEST", fields: ["owner", "fingerprint"] });
   });
 
-  test("lists ambiguous records by the end of their lease, then namespace and key, to the microsecond", async () => {
+  test("lists ambiguous records by lease end to the microsecond, then namespace and key", async () => {
     const one = await world().administeredTenant({ on_lease_expiry: "HOLD" });
     await claimAll(one, ["new", "tied-b", "tied-a", "tied-c", "oldest", "held", "ended"]);
     await one.caller.claim({ namespace: "apples", key: "tied" });
@@ -160,7 +160,7 @@ describeAdministration("ListRecords", (world, transport) => {
     expect((await one.admin.listRecords({ ...OLDEST_FIRST, pageSize: 6 })).nextPageToken).toBe("");
   });
 
-  test("the next page of the oldest shows neither resolved nor extended records, and those that came later", async () => {
+  test("the oldest's next page omits resolved and extended records, and has later ones", async () => {
     const one = await world().administeredTenant({ on_lease_expiry: "HOLD" });
     const keys = ["a", "b", "c", "d", "e", "f"];
     await claimAll(one, [...keys, "later"]);
@@ -187,7 +187,7 @@ describeAdministration("ListRecords", (world, transport) => {
     expect(await keysOf(one.admin, OLDEST_FIRST)).toEqual(["a", "f", "later"]);
   });
 
-  test("filters by the last checkpoint, and names the provider's link of each namespace with ambiguous records", async () => {
+  test("filters by the last checkpoint, and names each namespace's provider link", async () => {
     const one = await world().administeredTenant({ on_lease_expiry: "HOLD" });
     await claimAll(one, ["before"]);
     const { fencingToken } = await grant(one.caller, { key: "submitted" });

@@ -33,7 +33,7 @@ describeAdministration("An operator", (world, transport) => {
     ]);
   });
 
-  test("resumes a moving tenant only with the confirmation that it was not imported, and cannot suspend it", async () => {
+  test("resumes a moving tenant only if confirmed as not imported, and can't suspend it", async () => {
     const operator = await world().operator();
     const { name } = (await world().administeredTenant()).tenant;
     await world().database.query("update tenants set moving_since = now() where name = $1", [name]);
@@ -62,7 +62,7 @@ describeAdministration("An operator", (world, transport) => {
     }
   });
 
-  test("deletes a tenant: its calls are refused permanently, and its records are removed in the background", async () => {
+  test("deletes a tenant: calls are refused permanently, records removed in the background", async () => {
     const operator = await world().operator();
     const { admin, caller, tenant } = await world().administeredTenant();
     await grant(caller);

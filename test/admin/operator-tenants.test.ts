@@ -75,7 +75,7 @@ describeAdministrationOverAll(
       await limit(400);
     });
 
-    test("can't create a tenant whose name is taken, or that is beyond its own bounds or the contract's", async () => {
+    test("can't create a tenant with a taken name, or beyond its or the contract's bounds", async () => {
       const operator = await world().operator();
       const name = await makeTenant(operator);
       expect(await errorOf(operator.createTenant({ tenant: { name } }))).toMatchObject({

@@ -36,7 +36,7 @@ describeAdministrationOverAll("a policy", (world: () => AdminWorld) => {
       expect(tenant?.policy?.requireFingerprint).toBeUndefined();
     });
 
-    test("is updated in the fields that are set if there is no mask; a field that is masked and unset becomes unset", async () => {
+    test("is updated in its set fields without a mask; masked and unset fields become unset", async () => {
       const { admin } = await world().administeredTenant({ key_retention_s: 600 });
       const set = await admin.updateTenant({
         tenant: { policy: { onLeaseExpiry: Policy_OnLeaseExpiry.HOLD, requireFingerprint: false } },
@@ -81,7 +81,7 @@ describeAdministrationOverAll("a policy", (world: () => AdminWorld) => {
       expect((await admin.getTenant({})).tenant?.policy?.keyRetention).toBeUndefined();
     });
 
-    test("stays within the operator's bounds; a field that was beyond new bounds is kept until it is next set", async () => {
+    test("stays within the operator's bounds; a field beyond new bounds is kept until it is set", async () => {
       const { admin } = await world().administeredTenant({
         key_retention_s: 10 * HOUR_S,
         max_key_retention_s: HOUR_S,

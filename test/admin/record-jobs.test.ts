@@ -53,7 +53,7 @@ test("workers serve tenants in rotation, however many jobs each has", async () =
   expect(worked).toEqual([0, 1, 2, 0, 2, 0, 0, 0]);
 });
 
-test("a job that always fails delays neither another tenant's jobs nor the deletion of a namespace", async () => {
+test("a job that always fails delays no other tenant's job and no namespace's deletion", async () => {
   const database = await newDatabase();
   const [failing, other] = [await createTenant(database), await createTenant(database)];
   for (const kind of ["RESOLVE", "FORGET", "RESTAMP"]) await makeJobs(database, failing, kind, 2);
@@ -107,7 +107,7 @@ test("a worker reads the change of retention in one namespace, however many have
   }
 });
 
-test("a deleted tenant's usage, namespaces and keys are removed in bounded batches, and the tenant last", async () => {
+test("a deleted tenant's data is removed in bounded batches, and the tenant last", async () => {
   const database = await newDatabase();
   const tenant = await createTenant(database);
   await database.query(

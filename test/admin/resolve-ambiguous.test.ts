@@ -282,7 +282,7 @@ describeAdministration("ResolveAmbiguousRecords", (world) => {
     expect(events[0]?.actor).not.toBe("");
   });
 
-  test("against holders that complete at the same time, each record has one end, and the counts agree", async () => {
+  test("against holders that complete meanwhile, each record has one end, and counts agree", async () => {
     const one = await world().administeredTenant(HOLD);
     const keys = Array.from({ length: 400 }, (_, n) => `order-${String(n).padStart(3, "0")}`);
     const tokens = await ambiguous(one, { keys });

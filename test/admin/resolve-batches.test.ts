@@ -63,7 +63,7 @@ async function withJob(count: number, resolution: Resolution = { kind: "release"
   return { database, tenant, pool, records, idOf, claim, job, states };
 }
 
-test("a job resolves no record while the database's clock is not trusted, and all of them afterwards", async () => {
+test("a job resolves no record until the database's clock is trusted, then all of them", async () => {
   const { pool, job, states } = await withJob(3);
   const moved = { latestMs: () => Date.now(), hasMoved: () => true };
   await expect(workBatch(pool, anyTurn(10), PLAIN_VALUES, moved)).rejects.toThrow("clock was set");

@@ -21,7 +21,7 @@ describeAdministration("A resolution", (world, transport) => {
     return (await admin.listAuditEvents({ action: "ResolveRecord" })).events;
   }
 
-  test("is refused with the same error for a key that is unknown, forgotten, expired or another tenant's", async () => {
+  test("is refused alike for an unknown, forgotten or expired key, or another tenant's", async () => {
     const { admin, caller, tenant } = await world().administeredTenant();
     const theirs = await world().administeredTenant();
     await theirs.caller.claim({ ...ORDER, key: "theirs" });

@@ -110,7 +110,7 @@ describeAdministration("a change of retention", (world: () => AdminWorld) => {
     expect(later.outcome.case).toBe("inProgress");
   });
 
-  test("extends the retention of records that followed the policy, and not of those whose claim asked for less", async () => {
+  test("extends the retention of records that followed the policy, not of shorter claims", async () => {
     const tenant = await withCharges(world(), HOUR_S);
     await complete(tenant, "follows");
     await complete(tenant, "asked for less", success("done"), 600);

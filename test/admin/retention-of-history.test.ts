@@ -42,7 +42,7 @@ async function agesOf(database: TestDatabase, table: keyof typeof INSTANTS): Pro
 }
 
 test.each(["audit_events", "usage_hours", "record_jobs"] as const)(
-  "%s are pruned once they are older than their retention, the oldest first, a bounded number at once",
+  "%s are pruned after their retention, oldest first, a bounded number at once",
   async (table) => {
     const database = await newDatabase();
     await writeHistory(database, [500, 450, 420, 40, 1]);
@@ -104,7 +104,7 @@ function startPruners(database: TestDatabase, latestMs = Date.now()): readonly s
   return failed;
 }
 
-test("finished jobs are kept for 90 days, hours of usage for 400, by the course of the database's clock", async () => {
+test("finished jobs are kept 90 days, usage hours 400, by the database's clock", async () => {
   const database = await newDatabase();
   // The clock is 60 days ahead of its course.
   await writeHistory(database, [461, 459, 151, 149]);
@@ -113,7 +113,7 @@ test("finished jobs are kept for 90 days, hours of usage for 400, by the course 
   await expect.poll(() => agesOf(database, "usage_hours"), { timeout: 30_000 }).toEqual([459, 151, 149]);
 });
 
-test("pruning continues once its statements succeed, and a failure for one table does not affect others", async () => {
+test("pruning continues after failures, and one table's failure does not affect others", async () => {
   const database = await newDatabase();
   await writeHistory(database, [500]);
   await database.query("alter function prune_audit_events rename to prune_elsewhere");

@@ -41,7 +41,7 @@ function sum(claims: ReadonlyMap<string, number>): number {
   return [...claims.values()].reduce((total, count) => total + count, 0);
 }
 
-test("replicas that meet more tenants than there are labels, in another order, use the same labels", async () => {
+test("replicas with more tenants than labels, in any order, use the same labels", async () => {
   const [first, second] = [await newReplica(), await newReplica()];
   // Both replicas run before the tenants exist.
   const tenants: TestTenant[] = [];

@@ -41,7 +41,7 @@ async function statementsBeside(other: IdempotencyClient, client: IdempotencyCli
   return await statementsOf(client, claims);
 }
 
-test("a tenant's claims share a statement while it alone calls, and are limited to its share while another does", async () => {
+test("a tenant's claims share a statement alone, and have only a share beside another tenant", async () => {
   const [greedy, modest] = [await newTenant(), await newTenant()];
   expect(await statementsOf(greedy, 3 * SHARE)).toBe(1);
   await expect.poll(() => statementsBeside(modest, greedy, 3 * SHARE), PATIENCE).toBe(3);

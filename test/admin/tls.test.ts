@@ -146,7 +146,7 @@ describe("with authorities of clients", () => {
     },
   );
 
-  test("a client of the package that has one calls, with files and with bytes; without one the error says that one is missing", async () => {
+  test("a client with a certificate, of files or bytes, calls; without one the error says so", async () => {
     const server = await start(tlsSettings(own, known));
     const address = `https://localhost:${server.grpcPort}`;
     const options = { address, apiKey: tenant.apiKey, timeoutMs: 300 };
@@ -251,7 +251,11 @@ describe("a server does not start", () => {
     ["whose key is another's", "ONCEWARD_TLS_KEY", () => ({ ONCEWARD_TLS_KEY: stranger.keyFile })],
     ["whose certificate is empty", "ONCEWARD_TLS_CERT", () => ({ ONCEWARD_TLS_CERT: "/dev/null" })],
     ["whose key is empty", "ONCEWARD_TLS_KEY", () => ({ ONCEWARD_TLS_KEY: "/dev/null" })],
-    ["whose clients' authorities are an empty file", "_CLIENT_CA", () => ({ ONCEWARD_TLS_CLIENT_CA: "/dev/null" })],
+    [
+      "whose clients' authorities are an empty file",
+      "_CLIENT_CA",
+      () => ({ ONCEWARD_TLS_CLIENT_CA: "/dev/null" }),
+    ],
     ["whose authorities are not there", "_CLIENT_CA", () => ({ ONCEWARD_TLS_CLIENT_CA: "/nowhere/ca.pem" })],
   ])("%s", async (_what, named, changed) => {
     const started = startTestServer(database.url, { ...tlsSettings(own, known), ...changed() });

@@ -120,7 +120,7 @@ describe.each(transportsUnderTest())("A token, over %s", (transport) => {
   });
 });
 
-test("a client of the package gets tokens from its source, and another one when the service refuses one", async () => {
+test("a client gets tokens from its source, and another one when one is refused", async () => {
   const refused = await callerToken({ aud: "somebody else" });
   const token = vi.fn(() => callerToken()).mockResolvedValueOnce(refused);
   await using onceward = createOnceward({ address: `http://127.0.0.1:${server.grpcPort}`, token });
@@ -252,7 +252,7 @@ describe("an issuer's keys", () => {
     expect(issuer.requests).toBe(requests);
   });
 
-  test("stay valid while the issuer does not answer, and so do API keys; a token of a new key is UNAVAILABLE", async () => {
+  test("stay valid in the issuer's outage, as do API keys; a new key's token is UNAVAILABLE", async () => {
     await claimWith(await callerToken());
     issuer.answer = { status: 503, body: "" };
     await claimWith(await callerToken({ jti: "another" }));

@@ -147,7 +147,7 @@ test("batches at once add as many records as the quota has room for", async () =
   expect(await countRows(database, tenant)).toBe(10);
 });
 
-test("claims of existing keys are answered while other claims have reserved the rest of the quota", async () => {
+test("claims of existing keys are answered while others have reserved the quota", async () => {
   const { tenant, client } = await countedTenant({ quota_live_records: 10 });
   await client.lookup(ORDER);
   await countIsSettled(tenant);

@@ -48,7 +48,7 @@ describeAdministration(
       ]);
     });
 
-    test("a key that is limited to namespaces sees those, and an unknown namespace's name is not kept", async () => {
+    test("a key limited to namespaces sees those; an unknown namespace's name is not kept", async () => {
       const tenant = await world().administeredTenant({ quota_operations_per_second: 2, quota_burst: 5 });
       for (const key of ["a", "b", "c", "d", "e"]) await grant(tenant.caller, { key });
       const refusedUnder = "not a namespace";
@@ -104,7 +104,7 @@ describeAdministration(
         await expect.poll(async () => (await admin.getUsageNow({})).total?.claims, { interval: 50 }).toBe(2n);
     });
 
-    test("a minute that has ended is shown for an hour, with its highest rate, and as the busiest to operators", async () => {
+    test("an ended minute is shown for an hour, with its highest rate, to operators the busiest", async () => {
       const { admin, tenant } = await world().administeredTenant();
       const minute = (ago: number, counts: readonly number[]) =>
         world().database.query(
@@ -139,7 +139,7 @@ describeAdministration(
       expect(listed.tenants.map((each) => each.minutes)).toEqual([[]]);
     });
 
-    test("an operator lists the noisiest, the most refused and the most used tenants first, and searches", async () => {
+    test("an operator lists and searches the noisiest, most refused and most used tenants", async () => {
       const operator = await world().operator();
       const made = await Promise.all([1, 2, 3].map(() => world().administeredTenant()));
       const limited = await world().administeredTenant({ quota_operations_per_second: 1, quota_burst: 1 });

@@ -75,7 +75,7 @@ describeAdministration(
       });
     });
 
-    test("counts keys that are too old: refused, or granted with RUN, and those whose time is unknown", async () => {
+    test("counts too old keys, refused or granted with RUN, and those of unknown time", async () => {
       const tenant = await world().administeredTenant();
       const old = { keyCreatedAt: timestampFromMs(Date.now() - 400 * 86_400_000) };
       await grant(tenant.caller, { ...old, key: "granted" });
@@ -180,7 +180,7 @@ describeAdministration(
       expect((await other.admin.getUsage({})).hours).toEqual([]);
     });
 
-    test("of the whole tenant is refused to a credential limited to namespaces; usage of its namespaces is shown", async () => {
+    test("of the whole tenant is refused to a limited credential, of its namespaces shown", async () => {
       const tenant = await world().administeredTenant();
       await tenant.caller.claim(ORDER);
       await usageAfter(tenant, 1n);

@@ -100,7 +100,7 @@ describe.runIf(confluent !== undefined)("A consumer of @confluentinc/kafka-javas
     expect([first.performed(), second.performed()]).toEqual([[["order-1", '{"amount":100}']], []]);
   });
 
-  test("while another holder runs the operation, its offset does not move on, nor the order of its partition", async () => {
+  test("while another holder runs the operation, offset and order of its partition stay", async () => {
     await using guard = await newGuard();
     const topic = await newTopic();
     const complete = await guard.holdElsewhere("order-1");

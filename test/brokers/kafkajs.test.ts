@@ -76,7 +76,7 @@ describe.runIf(inject("brokerJars") !== "")("A consumer of Apache Kafka", () => 
     expect(orders).toEqual([{ amount: 100 }]);
   });
 
-  test("while another holder runs the operation, its offset does not move on, nor the order of its partition", async () => {
+  test("while another holder runs the operation, offset and order of its partition stay", async () => {
     await using guard = await newGuard();
     const { topic, group, send, committed } = await newTopic();
     const complete = await guard.holdElsewhere("order-1");

@@ -113,7 +113,7 @@ describe.runIf(inject("brokerJars") !== "")("A consumer of @platformatic/kafka",
     expect(performed).toEqual(["order-1"]);
   });
 
-  test("while another holder runs the operation, its offset is not committed, and its partition keeps its order", async () => {
+  test("while another holder runs the operation, its offset and its partition's order stay", async () => {
     await using guard = await newGuard();
     const topic = await newTopic();
     const complete = await guard.holdElsewhere("order-1");
@@ -144,7 +144,7 @@ describe.runIf(inject("brokerJars") !== "")("A consumer of @platformatic/kafka",
     expect(performed).toEqual(["order-0", "order-1"]);
   });
 
-  test("a message that no retry can help goes to the dead-letter topic as it is, and its offset is committed", async () => {
+  test("a hopeless message goes unchanged to the dead-letter topic, and its offset is committed", async () => {
     await using guard = await newGuard();
     const topic = await newTopic();
     const deadTopic = `${topic.topic}.dead`;
@@ -220,7 +220,7 @@ describe.runIf(inject("brokerJars") !== "")("A consumer of @platformatic/kafka",
     },
   );
 
-  test("consumers that join and leave while functions run lose no message, and perform each operation once", async () => {
+  test("consumers that join and leave meanwhile lose no message and repeat no operation", async () => {
     await using guard = await newGuard();
     const topic = await newTopic(4);
     const performed: string[] = [];

@@ -77,7 +77,7 @@ describeWithRedis("A cached completion in Redis", () => {
     await redis.command("flushall");
   });
 
-  test("answers a claim with another fingerprint with the mismatch, and a claim without one with the result", async () => {
+  test("answers a claim with another fingerprint by the mismatch, without one by the result", async () => {
     const { one, two } = await newTenant();
     const { fencingToken } = await grant(one, { fingerprint: fingerprintOf("10 EUR") });
     await one.complete({ ...ORDER, fencingToken, result: success("paid") });

@@ -85,7 +85,7 @@ describeWithRedis("Cached completions, with encryption keys", () => {
     await redis.command("flushall");
   });
 
-  test("an entry under a key that a replica lacks, or in the place of another, is refused, and Postgres answers", async () => {
+  test("an entry under an unknown key, or in another's place, is refused; Postgres answers", async () => {
     const { one, two } = await startReplicas(encryptionKeys(1), encryptionKeys("none", 1));
     await complete(one.client, success("paid"));
     const [name = ""] = await copiesOf(redis, ORDER.key, 1);

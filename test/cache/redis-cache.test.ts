@@ -83,7 +83,7 @@ describeWithRedis("A connection to Redis", () => {
     expect([script.mock.calls.length, single.mock.calls.length]).toEqual([1, 0]);
   });
 
-  test("that refuses scripts stores every value separately, and is sent a script again once a minute", async () => {
+  test("that refuses scripts stores values separately, and gets a script once a minute", async () => {
     await redis.command("acl", "setuser", "plain", "on", ">secret", "~*", "&*", "+@all", "-@scripting");
     const { connection, cache, failures } = await connect(`redis://plain:secret@127.0.0.1:${redis.port}`);
     stopTimeouts();
@@ -106,7 +106,7 @@ describeWithRedis("A connection to Redis", () => {
     expect(await cache.get("one")).toEqual({ bytes: undefined, answered: true });
   });
 
-  test("that is frozen: a read times out long before the connection, and the third time-out opens the breaker", async () => {
+  test("that is frozen: a read times out before the connection; the third opens the breaker", async () => {
     const { connection, cache, failures, bypassed } = await connect();
     const events: string[] = [];
     const closed = new Promise<void>((resolve) => {

@@ -97,7 +97,7 @@ describeWithRedis("A cache in a cluster of three nodes", () => {
     expect(otherFailures()).toEqual([]);
   });
 
-  test("loses copies of a node that dies, answers no older one, and stores again after the failover", async () => {
+  test("loses a dead node's copies, answers no older one, and stores after the failover", async () => {
     const { redis, setAll, getAll, store } = await connect();
     const names = Array.from({ length: 60 }, (_, n) => `dying-${n}`);
     await redis.master.kill();

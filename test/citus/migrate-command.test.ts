@@ -84,7 +84,7 @@ test("the records are distributed once, and a repeat gives a new worker its sett
   expect(stored?.workers).toEqual([settings.join(" "), settings.join(" ")]);
 });
 
-test("records that are distributed by another column, or referenced by a foreign key, are left as they are", async () => {
+test("records distributed by another column, or referenced by a foreign key, are left alone", async () => {
   await createExtension(nodes.url, ...nodes.workerUrls);
   await addWorkers(firstWorker());
   const workplace = await createWorkplace();

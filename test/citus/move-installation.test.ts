@@ -86,7 +86,7 @@ async function startReplica() {
   return { client, replace };
 }
 
-test("a full installation moves to Citus while replicas serve: nothing is lost or granted twice, and tokens rise", async () => {
+test("a full installation moves to Citus under load: nothing lost or twice, tokens rise", async () => {
   const replicas = [await startReplica(), await startReplica()];
   const restart = async () => {
     for (const { replace } of replicas) await replace();

@@ -269,7 +269,7 @@ test("a replica that has not read the shards again serves all keys after a shard
   expect(sent.every(({ node }) => node !== undefined)).toBe(true);
 });
 
-test("a statement that a node refuses too late is not sent again, nor are those of its round trip", async () => {
+test("a statement that a node refuses too late is not sent again, nor are its neighbours", async () => {
   const { store, shards, byCoordinator } = await openStore({ refusesAfterMs: RESEND_WITHIN_MS + 1 });
   onTestFinished(() => void vi.restoreAllMocks());
   onTestFinished(() => shards.close());
@@ -290,7 +290,7 @@ test("a statement that a node refuses too late is not sent again, nor are those 
   expect((await claim(store, [...refused.keys()])).tokens.size).toBe(refused.size);
 });
 
-test("a division renumbers the guard's lock: Citus does not wait for a statement that held a later shard", async () => {
+test("a division renumbers the guard's lock: Citus waits for no statement of a later shard", async () => {
   const [last] = await database.query<{ id: number; host: string; port: number }>(
     `select s.shardid::int as id, n.nodename as host, n.nodeport as port
        from pg_dist_shard s join pg_dist_placement p using (shardid) join pg_dist_node n using (groupid)
@@ -310,7 +310,7 @@ test("a division renumbers the guard's lock: Citus does not wait for a statement
   await lock();
 });
 
-test("of the internal errors of Citus, only that of the lock of the same shard means that the shard has moved", async () => {
+test("of Citus' internal errors, only that of the shard's lock means it has moved", async () => {
   const refusal = async (name: string, text: string) => {
     const refused = pool.run({ name, text }, []);
     await expect(refused).rejects.toMatchObject({ sqlState: "XX000" });
@@ -440,7 +440,7 @@ test("claims, completions, releases and take-overs commit in one phase", async (
   expect((await twoPhaseCommits()).filter((gid) => !before.has(gid))).toEqual([]);
 });
 
-test("without the function of migrate --citus, statements are not grouped, and the reason is given", async () => {
+test("without the function of migrate --citus, statements are not grouped, and why is said", async () => {
   await database.query("drop function onceward_hold_shard(bigint, anyelement)");
   onTestFinished(async () => {
     await distributeRecords(database.url);

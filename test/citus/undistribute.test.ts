@@ -78,7 +78,7 @@ function startLoad() {
   };
 }
 
-test("records go back to the coordinator and out again while replicas serve, and no completion is lost", async () => {
+test("records move to the coordinator and out again under load without a lost completion", async () => {
   onTestFailed(() => {
     const defects = servers.flatMap(({ log }) => log.filter(({ level }) => level === DEFECT));
     process.stderr.write(`${JSON.stringify(defects)}\n`);

@@ -110,7 +110,7 @@ async function startReplica(database: OpenDatabase) {
   return { server, client: connectClient(server, (await createTenant(database)).apiKey) };
 }
 
-test("while a worker hangs, exactly its keys are refused and the replica is degraded, until it answers again", async () => {
+test("while a worker hangs, exactly its keys are refused and the replica is degraded", async () => {
   const { database, workers } = await startCitus();
   const [worker] = workers;
   const { keys } = await keysOn(database, worker);
@@ -142,7 +142,7 @@ describeWithPrograms(["prometheus"], "Prometheus", () => {
 });
 
 test.each(["killed", "hanging"])(
-  "a replica starts while a worker is %s, serves the keys of the others, and those of the worker once it answers",
+  "a replica starts while a worker is %s, and serves its keys once it answers",
   async (state) => {
     const { database, workers } = await startCitus();
     const [worker] = workers;
@@ -181,7 +181,7 @@ test("a replica that reaches none of the workers refuses to start, and names the
   for (const address of addresses) expect(refusal).toContain(address);
 });
 
-test("a worker that fails over to another address is found there: nothing is lost, and tokens rise", async () => {
+test("a worker that fails over is found at its new address: nothing is lost, tokens rise", async () => {
   const { database, workers } = await startCitus();
   const [worker] = workers;
   const { id, keys } = await keysOn(database, worker);

@@ -39,7 +39,7 @@ async function withHistory() {
   return tenant;
 }
 
-test("advice says of each retention what it would have missed, which one is enough, and of all namespaces in use", async () => {
+test("advice says what each retention would have missed, and which is enough, by namespace", async () => {
   const { cli } = await withHistory();
   const { exit, stdout } = await cli("advice", "charges", "--max-late", "20000");
   expect(exit).toBe(0);
@@ -65,7 +65,7 @@ test("advice says of each retention what it would have missed, which one is enou
   expect(await cli("advice", "charges", "--max-late", "none")).toMatchObject({ exit: 2 });
 });
 
-test("keys quality names the suspected defect with evidence, examples and advice, and what is not known yet", async () => {
+test("keys quality names the suspected defect with evidence, advice and what is unknown", async () => {
   const { cli } = await withHistory();
   const { exit, stdout } = await cli("keys", "quality", "charges");
   expect(exit).toBe(0);

@@ -10,7 +10,7 @@ import { partsOf } from "../helpers/servers/tenants.ts";
 const world = useCliWorld({ ONCEWARD_USAGE_FLUSH: "100ms" });
 const CLAIM = { namespace: "charges", key: "order-1" };
 
-test("only a new key's secret is printed as the result; the key works, and its secret is never shown again", async () => {
+test("a new key's secret is printed as the result, works, and is never shown again", async () => {
   const { cli } = await world().tenantWithCli();
   const made = await cli(
     "keys",
@@ -49,7 +49,7 @@ test("a key that was revoked is refused", async () => {
   expect(await cli("keys", "revoke", "0000000000000000", "--yes")).toMatchObject({ exit: 4 });
 });
 
-test("a change that was refused because of the caller is in the audit, with the printed request id", async () => {
+test("a change refused for its caller is in the audit, with the printed request id", async () => {
   const { cli, tenant } = await world().tenantWithCli();
   const asCaller = cliFor(world().server, tenant.apiKey);
   const { exit, stderr } = await asCaller("keys", "create", "--role", "caller");

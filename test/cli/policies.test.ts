@@ -92,7 +92,7 @@ test("every field of a policy can be set, of a namespace and of the tenant", asy
   expect((await admin.getTenant({})).tenant?.policy).toMatchObject(policy);
 });
 
-test("a change of late_keys is previewed with the claims of the last week that it would have refused", async () => {
+test("a change of late_keys is previewed with the week's claims that it would have refused", async () => {
   const { cli } = await withRecords(2);
   const set = ["namespaces", "set", "charges", "--late-keys", "refuse", "--dry-run"];
   // Usage is stored now and then.

@@ -58,7 +58,7 @@ test("a refusal of the environment's key names the variable, and one of a profil
   expect(stderr).not.toContain("ONCEWARD_API_KEY");
 });
 
-test("a key for a profile that does not exist is refused with the similar one, unless an address makes a new one", async () => {
+test("a key for an unknown profile is refused with a similar one, unless given an address", async () => {
   const { cli, set, address } = await withProfiles();
   await set("ow_0000000000000000_secret", "--address", address);
   expect(await cli("profile", "set", "tets", "--role", "caller", "--api-key-stdin")).toMatchObject({

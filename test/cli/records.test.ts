@@ -42,7 +42,7 @@ test("the queue of ambiguous records is one filter", async () => {
   });
 });
 
-test("a record in progress whose lease has ended is lapsed everywhere, and what happens next is shown", async () => {
+test("a lapsed record is shown as lapsed everywhere, with what happens next", async () => {
   const { cli, caller, tenant } = await world().tenantWithCli();
   for (const key of ["payout-1", "payout-2"])
     await caller.claim({ namespace: "payouts", key, lease: seconds(300) });
@@ -219,7 +219,7 @@ test("a record is shown with its attempts", async () => {
   });
 });
 
-test("all ambiguous records that match are counted, and resolved if their number is the expected one", async () => {
+test("all matching ambiguous records are counted, and resolved if as many as expected", async () => {
   const { cli, claim } = await withAmbiguous();
   const resolveAll = [...["records", "resolve", "payouts", "--all-matching", "--release"], ...WHY];
   expect(await cli(...resolveAll, "--dry-run", "--owner", "worker-3")).toMatchObject({
@@ -250,7 +250,7 @@ test("all ambiguous records that match are counted, and resolved if their number
   });
 });
 
-test("a file of answers completes what happened and releases or forgets the rest, after a preview", async () => {
+test("a file of answers completes what happened and releases or forgets the rest", async () => {
   const { cli, caller, tenant } = await world().tenantWithCli({ on_lease_expiry: "HOLD" });
   const keys = ["a,b", 'c"d', "po-3", "po-4"];
   for (const key of keys) await caller.claim({ namespace: "payouts", key });

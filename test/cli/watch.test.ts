@@ -17,7 +17,7 @@ async function withAmbiguous() {
   return tenant;
 }
 
-test("watch --once prints usage, ambiguous records and unfinished jobs of the tenant or a namespace", async () => {
+test("watch --once prints usage, ambiguous records and unfinished jobs of its scope", async () => {
   const { cli } = await withAmbiguous();
   expect(
     await cli("namespaces", "set", "payouts", "--key-retention", "9d", "--apply-to-existing", "--yes"),

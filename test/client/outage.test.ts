@@ -4,9 +4,8 @@ import type { AddressInfo } from "node:net";
 import { createOnceward } from "@onceward/client";
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
-import { startTcpProxy } from "../helpers/network/tcp-proxy.ts";
 import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
-import { createTenant, type TestTenant } from "../helpers/servers/tenants.ts";
+import { createTenant } from "../helpers/servers/tenants.ts";
 
 let database: TestDatabase;
 let server: TestServer;
@@ -22,14 +21,6 @@ afterAll(async () => {
 });
 
 const operation = { namespace: "charges", key: "order-1" };
-
-/** The state of the tenant's only record, as the database has it: 1 in progress, 2 completed. */
-async function untilState({ id }: TestTenant, state: number): Promise<void> {
-  await vi.waitFor(async () => {
-    const rows = await database.query("select state::int from records where tenant_id = $1", [id]);
-    expect(rows).toEqual([{ state }]);
-  }, 30_000);
-}
 
 /** The same replica, back on the same port. */
 async function restartServer(): Promise<void> {
@@ -101,62 +92,4 @@ test("a run survives a load balancer without replicas that answers 503 with an H
   const replica = await startTestServer(database.url, { ONCEWARD_GRPC_PORT: String(port) });
   onTestFinished(() => replica.stop());
   expect(await run).toBe("charged");
-});
-
-test("a claim whose reply is lost is repeated, and gets the same claim", async () => {
-  const tenant = await createTenant(database);
-  const proxy = await startTcpProxy(server.grpcPort);
-  await using onceward = createOnceward({ address: `http://127.0.0.1:${proxy.port}`, apiKey: tenant.apiKey });
-  await onceward.api.lookup(operation);
-  proxy.setMode("lose-replies");
-  const run = onceward.runDetailed({ ...operation, waitMs: 0 }, () => "charged");
-  await untilState(tenant, 1);
-  proxy.setMode("forward");
-  expect(await run).toMatchObject({ value: "charged", replayed: false, attempt: 1 });
-  await onceward.close();
-  await proxy.close();
-});
-
-test("a completion whose reply is lost is made once", async () => {
-  const tenant = await createTenant(database);
-  const proxy = await startTcpProxy(server.grpcPort);
-  await using onceward = createOnceward({ address: `http://127.0.0.1:${proxy.port}`, apiKey: tenant.apiKey });
-  const run = onceward.runDetailed(operation, () => {
-    proxy.setMode("lose-replies");
-    return "charged";
-  });
-  await untilState(tenant, 2);
-  proxy.setMode("forward");
-  expect(await run).toMatchObject({ value: "charged", replayed: false });
-  await onceward.close();
-  await proxy.close();
-});
-
-test("a completion that can't be stored says that the effect ran", async () => {
-  const { apiKey } = await createTenant(database);
-  const doomed = await startTestServer(database.url);
-  await using onceward = createOnceward({
-    address: `http://127.0.0.1:${doomed.grpcPort}`,
-    apiKey,
-    timeoutMs: 100,
-  });
-  const run = onceward.run({ ...operation, leaseMs: 1000 }, async () => {
-    await doomed.stop();
-    return "charged";
-  });
-  await expect(run).rejects.toMatchObject({
-    name: "CompletionError",
-    reason: "NO_ANSWER",
-    effect: { status: "fulfilled", value: "charged" },
-  });
-});
-
-test("without a service nothing runs, and the caller gets the error within its timeout", async () => {
-  const gone = await startTestServer(database.url);
-  await gone.stop();
-  const address = `http://127.0.0.1:${gone.grpcPort}`;
-  await using onceward = createOnceward({ address, apiKey: "ow_x_y", timeoutMs: 200 });
-  const fn = vi.fn();
-  await expect(onceward.run(operation, fn)).rejects.toMatchObject({ reason: "NO_ANSWER" });
-  expect(fn).not.toHaveBeenCalled();
 });

@@ -1,16 +1,12 @@
-import { create } from "@bufbuild/protobuf";
 import {
-  bytesCodec,
   type ClientOptions,
   type Codec,
   createOnceward,
   FingerprintMismatchError,
   jsonCodec,
   type Onceward,
-  protobufCodec,
   TerminalError,
 } from "@onceward/client";
-import { CheckpointSchema } from "@onceward/client/proto";
 import { expect, test, vi } from "vitest";
 import { createTenant, setNamespacePolicy, type TestTenant } from "../helpers/servers/tenants.ts";
 import { useServer } from "../helpers/servers/use-server.ts";
@@ -68,14 +64,6 @@ test("a repeat gets the first value, also if JSON changes it", async () => {
   expect(await run()).toEqual({ at: "1970-01-01T00:00:00.000Z" });
 });
 
-test("a function without a return value runs once, too", async () => {
-  await using client = await newOnceward();
-  const fn = vi.fn();
-  expect(await client.onceward.run(operation, fn)).toBeUndefined();
-  expect(await client.onceward.run(operation, fn)).toBeUndefined();
-  expect(fn).toHaveBeenCalledOnce();
-});
-
 test("of fifty concurrent runs one runs, and all get its value", async () => {
   await using client = await newOnceward();
   const fn = vi.fn(async () => "charged");
@@ -96,70 +84,6 @@ test("a waiter takes over when the holder gives up", async () => {
   held.reject(new Error("out of order"));
   await expect(holder).rejects.toThrow("out of order");
   expect(await waiter).toMatchObject({ value: "by the waiter", replayed: false, attempt: 2 });
-});
-
-test.each([{ waitMs: 0 }, { onInProgress: "throw" }, { onInProgress: "throw", waitMs: 5000 }] as const)(
-  "a run that does not wait (%j) gets an error with the holder at once",
-  async (patience) => {
-    await using client = await newOnceward();
-    const held = Promise.withResolvers<string>();
-    const holder = client.onceward.run({ ...operation, owner: "worker-1" }, () => held.promise);
-    await vi.waitFor(
-      async () => expect((await client.onceward.calls.lookup(operation)).record).toBeDefined(),
-      30_000,
-    );
-    const error = await rejectionOf(client.onceward.run({ ...operation, ...patience }, () => "again"));
-    expect(error).toMatchObject({ name: "InProgressError", owner: "worker-1", attempt: 1 });
-    held.resolve("done");
-    expect(await holder).toBe("done");
-  },
-);
-
-test("a wait ends after waitMs", async () => {
-  await using client = await newOnceward();
-  const held = Promise.withResolvers<string>();
-  const holder = client.onceward.run(operation, () => held.promise);
-  await vi.waitFor(
-    async () => expect((await client.onceward.calls.lookup(operation)).record).toBeDefined(),
-    30_000,
-  );
-  await expect(client.onceward.run({ ...operation, waitMs: 50 }, () => "again")).rejects.toMatchObject({
-    reason: "IN_PROGRESS",
-  });
-  held.resolve("done");
-  await holder;
-});
-
-test("an error of the function is rethrown unchanged, and the next run runs again", async () => {
-  await using client = await newOnceward();
-  const thrown = new Error("the provider is down");
-  const error = await rejectionOf(
-    client.onceward.run(operation, () => {
-      throw thrown;
-    }),
-  );
-  expect(error).toBe(thrown);
-  expect((await client.onceward.calls.lookup(operation)).record).toMatchObject({
-    releaseReason: "Error",
-  });
-  expect(await client.onceward.runDetailed(operation, () => "now")).toMatchObject({
-    value: "now",
-    attempt: 2,
-  });
-});
-
-test("a terminal error is stored, and every repeat throws it", async () => {
-  await using client = await newOnceward();
-  const fn = vi.fn(() => {
-    throw new TerminalError("card declined", { code: 51 });
-  });
-  const first = await rejectionOf(client.onceward.run(operation, fn));
-  const repeat = await rejectionOf(client.onceward.run(operation, fn));
-  for (const error of [first, repeat]) {
-    expect(error).toBeInstanceOf(TerminalError);
-    expect(error).toMatchObject({ message: "card declined", details: { code: 51 } });
-  }
-  expect(fn).toHaveBeenCalledOnce();
 });
 
 /** What a provider's library throws. */
@@ -190,30 +114,6 @@ test.each(["client", "call"])(
     expect(await other).toBe(1);
   },
 );
-
-test("the same key for another request is refused", async () => {
-  await using client = await newOnceward();
-  await client.onceward.run({ ...operation, fingerprint: { amount: 100 } }, () => "charged");
-  const fn = vi.fn();
-  const error = await rejectionOf(client.onceward.run({ ...operation, fingerprint: { amount: 200 } }, fn));
-  expect(error).toBeInstanceOf(FingerprintMismatchError);
-  expect(error).toMatchObject({ reason: "FINGERPRINT_MISMATCH" });
-  expect(fn).not.toHaveBeenCalled();
-});
-
-test("a fingerprint that can't tell two requests apart is refused before the claim", async () => {
-  await using client = await newOnceward();
-  const fn = vi.fn();
-  const error = await rejectionOf(
-    client.onceward.run({ ...operation, fingerprint: { lines: new Map() } }, fn),
-  );
-  expect(error).toMatchObject({
-    name: "InvalidRequestError",
-    violations: [{ field: "fingerprint", description: expect.stringContaining("a Map at /lines") }],
-  });
-  expect(fn).not.toHaveBeenCalled();
-  expect((await client.onceward.calls.lookup(operation)).record).toBeUndefined();
-});
 
 test("another file under the same key is refused", async () => {
   await using client = await newOnceward();
@@ -282,18 +182,6 @@ test("no error names a malformed key", async () => {
   expect(error).toMatchObject({ reason: "INVALID_REQUEST", claim: undefined });
 });
 
-test("a lone surrogate is refused before the wire", async () => {
-  await using client = await newOnceward();
-  const run = client.onceward.run({ ...operation, key: "\ud800" }, vi.fn());
-  await expect(run).rejects.toMatchObject({ reason: "INVALID_REQUEST", code: undefined });
-});
-
-test("a wrong credential is refused at once, with its reason", async () => {
-  const apiKey = `ow_${"0".repeat(16)}_${"0".repeat(43)}`;
-  await using onceward = createOnceward({ address: `http://127.0.0.1:${server.grpcPort}`, apiKey });
-  await expect(onceward.run(operation, vi.fn())).rejects.toMatchObject({ reason: "CREDENTIAL_INVALID" });
-});
-
 test("a checkpoint and the derived key reach the attempt that takes over", async () => {
   await using client = await newOnceward();
   const keys: string[] = [];
@@ -342,7 +230,7 @@ test("heartbeats prolong the lease while the function runs", async () => {
   });
 });
 
-test("the signal aborts when another holder takes over, and the completion says that the effect ran", async () => {
+test("the signal aborts when another holder takes over; the completion says the effect ran", async () => {
   await using client = await newOnceward();
   const reasons: unknown[] = [];
   const run = client.onceward.run({ ...operation, leaseMs: 1000 }, async (claim) => {
@@ -360,33 +248,6 @@ test("the signal aborts when another holder takes over, and the completion says 
     effect: { status: "fulfilled", value: "charged" },
   });
   expect(reasons).toMatchObject([{ reason: "CLAIM_SUPERSEDED", claim: { ...operation } }]);
-});
-
-test.each([
-  ["no JSON", "RESULT_NOT_JSON", () => 1n],
-  ["larger than the policy takes", "RESULT_TOO_LARGE", () => "x".repeat(70_000)],
-  ["larger than any policy takes", "RESULT_TOO_LARGE", () => "x".repeat(2 ** 20)],
-])("an effect whose value is %s is stored as done, and not repeated", async (_, reason, effect) => {
-  await using client = await newOnceward();
-  const fn = vi.fn(effect);
-  const first = await rejectionOf(client.onceward.run<unknown>(operation, fn));
-  const repeat = await rejectionOf(client.onceward.run<unknown>(operation, fn));
-  const stored = true;
-  expect(first).toMatchObject({ name: "CompletionError", reason, stored, effect: { value: effect() } });
-  expect(repeat).toMatchObject({ name: "ResultUnavailableError", reason: "RESULT_LOST" });
-  expect(fn).toHaveBeenCalledOnce();
-});
-
-test("values are stored by their codec, and a repeat gets the first value", async () => {
-  await using client = await newOnceward();
-  const bytes = () => client.onceward.run({ ...operation, codec: bytesCodec }, () => Uint8Array.of(0, 255));
-  expect(await bytes()).toEqual(Uint8Array.of(0, 255));
-  expect(await bytes()).toEqual(Uint8Array.of(0, 255));
-  const codec = protobufCodec(CheckpointSchema);
-  const charged = create(CheckpointSchema, { name: "charged" });
-  const message = () => client.onceward.run({ ...operation, key: "order-2", codec }, () => charged);
-  expect(await message()).toEqual(charged);
-  expect(await message()).toEqual(charged);
 });
 
 test.each<[string, string, Partial<Codec<unknown>>]>([
@@ -414,52 +275,4 @@ test.each<[string, string, Partial<Codec<unknown>>]>([
     reason: "RESULT_LOST",
   });
   expect(fn).toHaveBeenCalledOnce();
-});
-
-test("a failure is read with every codec", async () => {
-  await using client = await newOnceward();
-  const options = { ...operation, codec: bytesCodec };
-  const fn = vi.fn(() => {
-    throw new TerminalError("card declined");
-  });
-  for (let delivery = 0; delivery < 2; delivery++) {
-    await expect(client.onceward.run(options, fn)).rejects.toThrow("card declined");
-  }
-  expect(fn).toHaveBeenCalledOnce();
-});
-
-test("a run that waits for another holder ends as soon as its client closes, and holds no claim", async () => {
-  const { onceward: holder, tenant } = await newOnceward();
-  const held = Promise.withResolvers<string>();
-  const holding = holder.run(operation, () => held.promise);
-  await vi.waitFor(async () => expect((await holder.calls.lookup(operation)).record).toBeDefined(), 30_000);
-  const waiting = Promise.withResolvers<void>();
-  const leaving = createOnceward({
-    address: `http://127.0.0.1:${server.grpcPort}`,
-    apiKey: tenant.apiKey,
-    onEvent: ({ type }) => type === "waiting" && waiting.resolve(),
-  });
-  const fn = vi.fn();
-  const waiter = rejectionOf(leaving.run({ ...operation, waitMs: 600_000 }, fn));
-  await waiting.promise;
-  await leaving.close();
-  expect(await waiter).toMatchObject({ reason: "CLOSED" });
-  held.reject(new Error("the provider is down"));
-  await expect(holding).rejects.toThrow("the provider is down");
-  expect(await holder.run({ ...operation, waitMs: 0 }, () => "charged")).toBe("charged");
-  expect(fn).not.toHaveBeenCalled();
-  await holder.close();
-});
-
-test("a closing client lets its runs finish, and then refuses", async () => {
-  const { onceward } = await newOnceward();
-  const held = Promise.withResolvers<string>();
-  const running = onceward.run(operation, () => held.promise);
-  await vi.waitFor(async () => expect((await onceward.calls.lookup(operation)).record).toBeDefined(), 30_000);
-  const closed = onceward.close();
-  await expect(onceward.run(operation, vi.fn())).rejects.toMatchObject({ reason: "CLOSED" });
-  held.resolve("done");
-  expect(await running).toBe("done");
-  await closed;
-  await expect(onceward.calls.lookup(operation)).rejects.toMatchObject({ reason: "CLOSED" });
 });

@@ -11,7 +11,7 @@ import { settingsFor, startServe } from "../helpers/processes/serve.ts";
 const CLAIM = { namespace: "charges", key: "order-1" };
 const KEY = /^ow_[a-z0-9]{16}_[\w-]{43}\n$/;
 
-test("printed keys work and are audited, as are tenants that are created for them; a tenant that is being deleted gets none", async () => {
+test("printed keys and tenants created for them work and are audited; a deleted one gets none", async () => {
   const workplace = await createWorkplace();
   const settings = settingsFor((await createDatabaseOfTest()).url);
   const serve = await startServe(workplace, settings);

@@ -18,7 +18,7 @@ import { expectNothingLeft, pressCtrlC, processesOf, startDev } from "../helpers
 
 const MOMENT_TIMEOUT_MS = 20_000;
 
-test("the banner's example, as printed, claims a key, completes it and gets its result; claims are kept for the next run", async () => {
+test("the banner's example claims a key and gets its result; claims are kept for the next run", async () => {
   const workplace = await createWorkplace();
   const first = await startDev(workplace);
   const payload = Buffer.from('{"id":"ch_1"}').toString("base64");
@@ -37,7 +37,7 @@ test("the banner's example, as printed, claims a key, completes it and gets its 
   await pressCtrlC(second);
 });
 
-test("two concurrent starts in one directory share its database and keys, and the last one stops the database", async () => {
+test("two concurrent starts in one directory share its database; the last stops it", async () => {
   const workplace = await createWorkplace();
   const [first, second] = await Promise.all([startDev(workplace), startDev(workplace)]);
   expect(second.callerKey).toBe(first.callerKey);
@@ -89,7 +89,7 @@ test("npm start ends in order at Ctrl-C, which the server receives twice", async
   await expectNothingLeft(workplace);
 });
 
-test("the service continues after its output was closed, as by head, reports this once, and ends in order", async () => {
+test("the service reports once that its output was closed, continues, and ends in order", async () => {
   const workplace = await createWorkplaceWithCluster();
   // At this level each call writes to the output.
   const dev = await startDev(workplace, { ONCEWARD_LOG_LEVEL: "debug" });
@@ -104,7 +104,7 @@ test("the service continues after its output was closed, as by head, reports thi
   await expectNothingLeft(workplace);
 });
 
-test("--help prints what npm start does, an unknown option is refused, and neither starts anything", async () => {
+test("--help prints what npm start does; an unknown option is refused; neither starts anything", async () => {
   const workplace = await createWorkplace();
   const helped = await startDevServer(workplace, {}, ["--help"]).ended;
   expect(helped).toMatchObject({

@@ -14,7 +14,7 @@ select 1 + n % 2, 'charges', n || '-' || gen_random_uuid(), 1, 2, 1, false, fals
        now(), now(), now(), '', '', $1::smallint, '\\x00', $2::smallint, '\\x00'
   from generate_series(1, $3::int) n`;
 
-test("encryption-status counts values by key, and fails if a key that they need is not configured", async () => {
+test("encryption-status counts values by key, and fails without a key that they need", async () => {
   const database = await createDatabaseOfTest();
   const run = (keys: Readonly<Record<string, string>> = {}) =>
     runHere(["encryption-status"], { ...settingsFor(database.url), ...keys });

@@ -150,7 +150,7 @@ test.runIf(dir)("the generated messages are those of proto/", { timeout: GO_TIME
 });
 
 test.runIf(dir)(
-  "the inbox handles a message once on Postgres, and completes claims, with database/sql and pgx",
+  "the inbox handles a message once and completes claims, with database/sql and pgx",
   { timeout: GO_TIMEOUT_MS },
   async () => {
     await withPostgres(async (url) => {

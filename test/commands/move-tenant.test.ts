@@ -128,7 +128,7 @@ function startWork(mover: Mover) {
   };
 }
 
-test("a tenant moves under load: no effect twice, tokens rise, results are replayed, and its keys work", async () => {
+test("a tenant moves under load: no second effect, tokens rise, results and keys work", async () => {
   const [from, to] = [await startHome(), await startHome()];
   // The old home's clock was ahead by an hour once.
   await raiseTokenFloor(openStorePool(from.database), (Date.now() + 3_600_000) * 1000);
@@ -222,7 +222,7 @@ test("a tenant moves under load: no effect twice, tokens rise, results are repla
   ]);
 });
 
-test("a tenant takes a loss of records along: a key from before it begins no second life in its new home", async () => {
+test("a tenant takes a loss of records along: an older key begins no second life", async () => {
   const [from, to] = [await startHome(), await startHome()];
   const tenant = await createTenant(from.database);
   await from.database.query("update tenants set late_keys = 'REQUIRE_TIME'");
@@ -249,7 +249,7 @@ test("a tenant takes a loss of records along: a key from before it begins no sec
   expect(moved).toEqual({ is_later: true });
 });
 
-test("an import whose last answer is lost says that the tenant may be served, and its repeat is refused", async () => {
+test("an import whose last answer is lost says so, and its repeat is refused", async () => {
   const [from, to] = [await startHome(), await startHome()];
   const { name, apiKey } = await createTenant(from.database);
   granted(await connectClient(from.server, apiKey).claim({ namespace: "charges", key: "order-1" }));
@@ -281,7 +281,7 @@ test("an import whose last answer is lost says that the tenant may be served, an
   expect(await refusalOfImport(exported, to)).toBe(`This installation has a tenant ${name} already.`);
 });
 
-test("an export whose tenant is resumed fails, and an import refuses an edited file and stores nothing", async () => {
+test("an export of a resumed tenant fails; an import refuses an edited file and stores nothing", async () => {
   const [from, to] = [await startHome(), await startHome()];
   const { name, apiKey } = await createTenant(from.database);
   const old = connectClient(from.server, apiKey);

@@ -102,7 +102,7 @@ test.runIf(canRunJava)(
   },
 );
 
-test("the README's Connect client looks up over HTTP/2 and HTTP/1.1, each on the port that it names", async () => {
+test("the README's Connect client looks up over HTTP/2 and HTTP/1.1 on the named ports", async () => {
   const workplace = await createWorkplaceWithCluster();
   const dev = await startDev(workplace);
   const script = (await firstBlock(README, "js"))

@@ -57,7 +57,7 @@ async function claimAt(server: Parameters<typeof connectClient>[0], apiKey: stri
 
 const ANSWERED = /^(claimed|inProgress)$/;
 
-test("a replica and commands that make keys refuse a pepper that is not the installation's; doctor finds it", async () => {
+test("a replica and commands refuse a pepper that is not the installation's; doctor finds it", async () => {
   const right = { ONCEWARD_API_KEY_PEPPER: PEPPERS.old };
   const wrong = { ONCEWARD_API_KEY_PEPPER: PEPPERS.new };
   const installation = await createInstallation();
@@ -86,7 +86,7 @@ async function stepsOfPage(): Promise<readonly PepperSettings[]> {
   }));
 }
 
-test("the steps of the page change the pepper: no API key that is used becomes invalid, and replicas of two steps serve together", async () => {
+test("the page's steps change the pepper: used keys stay valid, two steps serve together", async () => {
   const before = { ONCEWARD_API_KEY_PEPPER: PEPPERS.old };
   const installation = await createInstallation();
   const first = await installation.serve(before);
@@ -121,7 +121,7 @@ test("the steps of the page change the pepper: no API key that is used becomes i
   expect(idsOf(await installation.diagnose(earlier.peppers))).toEqual([]);
 });
 
-test("a replica that is started again in the first step does not keep those of the second from starting", async () => {
+test("a replica restarted in the first step does not keep the second's from starting", async () => {
   const [firstStep, secondStep] = await stepsOfPage();
   if (firstStep === undefined || secondStep === undefined) throw new Error("the page has no steps");
   const installation = await createInstallation();

@@ -7,7 +7,7 @@ import { followSteps, layOutClone, missingLine, stepsOf } from "../helpers/proce
 const TIMEOUT_MS = 480_000;
 
 test(
-  "every command in the tours for tenant admins and operators prints the output that the page shows",
+  "every command in the tours of tenant admins and operators prints what the page shows",
   async () => {
     const pages = ["clients/cli/tenant-admins.md", "clients/cli/operators.md"];
     const steps = (await Promise.all(pages.map((page) => stepsOf(page)))).flat();

@@ -116,7 +116,7 @@ const LATE = "late";
 const key = (name: string) => ({ ...ORDER, key: name });
 
 describe.runIf(tools !== undefined)("deploy/recovery.md", () => {
-  test("a dump is restored on a new cluster: its results are replayed, and keys from before it are refused or get new tokens", async () => {
+  test("a dump is restored on a new cluster: results replay, older keys are refused or new", async () => {
     const { sections, url, machine } = await startRehearsal(tools ?? "");
     const { database, server } = await serve(url(machine.sockets[0], SERVICE));
     const tenant = await createTenant(database);
@@ -186,7 +186,7 @@ describe.runIf(tools !== undefined)("deploy/recovery.md", () => {
     await grant(client, { ...claimed, keyCreatedAt: timestampNow() });
   });
 
-  test("a primary is lost, and its synchronous standby takes over with everything that was acknowledged", async () => {
+  test("a lost primary's synchronous standby takes over with everything acknowledged", async () => {
     const { sections, url, machine } = await startRehearsal(tools ?? "");
     const [socket, standbySocket] = machine.sockets;
     // Both run on one machine in the test.

@@ -127,7 +127,7 @@ test("onceward-server reads the files, and ends with the problem if it cannot", 
   expect(stderr).not.toContain("PEPPER");
 });
 
-test("URLs of databases are read again from their files; a file that cannot be used leaves the value of the start", async () => {
+test("database URLs are read again from files; an unusable file leaves the first value", async () => {
   const file = await fileWith(URL_TEXT);
   const config = readConfig({ DATABASE_URL_FILE: file, ONCEWARD_API_KEY_PEPPER: PEPPER });
   expect(withCurrentUrls(config)).toEqual(config);

@@ -53,7 +53,7 @@ async function claimAndRelease(
   }
 }
 
-test("a claim that read the clock early and waited gets a higher token than a claim granted in between", async () => {
+test("a claim that read the clock early gets a higher token than one granted meanwhile", async () => {
   const id = { namespace: "charges", key: "slow" };
   const client = connectClient(servers[0] as TestServer, tenant.apiKey);
   const { fencingToken: first } = granted(await client.claim(id));

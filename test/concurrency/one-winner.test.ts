@@ -60,7 +60,7 @@ test("every client that was not granted the key is told its holder", async () =>
   expect(new Set(owners)).toEqual(new Set([`worker-${winner}`]));
 });
 
-test("of many clients that take over a claim whose lease ran out, one is granted, with a higher token", async () => {
+test("of many clients that take over an expired lease, one is granted, with a higher token", async () => {
   for (let round = 0; round < ROUNDS; round++) {
     const key = `lapsed-${round}`;
     const [first] = grantsAmong(await allClaim(key));
@@ -83,7 +83,7 @@ test("of many clients that claim a released key, one is granted, with a higher t
   }
 });
 
-test("of many clients that claim an expired key, one is granted, as a first attempt with a higher token", async () => {
+test("of many clients that claim an expired key, one is granted, as a first attempt", async () => {
   const id = { namespace: "charges", key: "forgotten" };
   const [client] = crowd as [IdempotencyClient];
   const { fencingToken } = granted(await client.claim(id));

@@ -33,7 +33,7 @@ function keysFrom(first: number, count: number): string[] {
   return Array.from({ length: count }, (_, index) => `key-${String(first + index).padStart(5, "0")}`);
 }
 
-test("the sweep holds no lock that a transaction needs while it waits for a lock of that transaction", async () => {
+test("the sweep holds no lock for a transaction while it waits for that transaction", async () => {
   const { tenant, client } = await newCaller();
   // The sweep postpones the first key and deletes the second one.
   await claimAll(client, ["a-live", "b-ended"]);

@@ -84,7 +84,7 @@ describeInBrowser("The screens Namespaces and Tenant settings", () => {
       path: "/namespaces/payments",
       allowed: { statuses: [409] },
     });
-    await page.getByLabel("Longest lease").fill("1h");
+    await page.getByLabel("Max lease").fill("1h");
     await admin.updateNamespace({
       namespace: {
         name: "payments",
@@ -92,9 +92,9 @@ describeInBrowser("The screens Namespaces and Tenant settings", () => {
       },
     });
     await page.getByRole("button", { name: "Save" }).click();
-    await page.getByRole("row", { name: "Longest lease inherited 30 min 1 h" }).waitFor();
+    await page.getByRole("row", { name: "Max lease inherited 30 min 1 h" }).waitFor();
     await page.getByRole("row", { name: "Default lease inherited 1 min not changed" }).waitFor();
-    expect(await page.getByLabel("Longest lease").inputValue()).toBe("1h");
+    expect(await page.getByLabel("Max lease").inputValue()).toBe("1h");
     expect(await page.getByLabel("Default lease").inputValue()).toBe("1m");
     await expectAccessible(page);
     await screenshot(page, "namespace-conflict");
@@ -108,11 +108,11 @@ describeInBrowser("The screens Namespaces and Tenant settings", () => {
     expect(namespace?.policy?.defaultLease && durationMs(namespace.policy.defaultLease)).toBe(60_000);
   });
 
-  test("a choice about keys that are too old is explained before it is saved, with the claims that it concerns", async () => {
+  test("a choice about too old keys is explained before it is saved, with its claims", async () => {
     const { adminKey } = seedOfRun();
     const admin = connectAdmin(server, adminKey);
     const page = await openConsole(server, { key: adminKey, path: "/namespaces/payments" });
-    await page.getByLabel("Keys that are too old").selectOption({ label: "Refuse, also without a time" });
+    await page.getByLabel("Late keys").selectOption("require-time");
     await page.getByRole("button", { name: "Save" }).click();
     const dialog = page.getByRole("dialog");
     await dialog

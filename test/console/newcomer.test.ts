@@ -10,12 +10,12 @@ import { createWorkplaceWithCluster, type Workplace } from "../helpers/processes
 import { startDev } from "../helpers/processes/dev.ts";
 
 const run = promisify(execFile);
-const TRAFFIC = fileURLToPath(new URL("../tools/demo/traffic/main.ts", import.meta.url));
+const TRAFFIC = fileURLToPath(new URL("../tools/traffic/main.ts", import.meta.url));
 /** The least that shows a retention that is too short, and workers that died. */
 const SHORT_RUN = ["--seed", "24", "--days", "9", "--operations", "100", "--live", "1"];
 const LIMIT_MS = 240_000;
 
-/** Runs `npm run demo:traffic`, which plants in the tenant of the printed keys. */
+/** Runs `npm run lab -- traffic`, which plants in the tenant of the printed keys. */
 async function plantTraffic({ dir, temporaryDir }: Workplace, address: string): Promise<void> {
   const args = ["--conditions=@onceward/source", TRAFFIC, ...SHORT_RUN, "--address", address];
   const env = { ...CHILD_ENVIRONMENT, TMPDIR: temporaryDir };
@@ -31,7 +31,7 @@ async function follow(page: Page, link: string): Promise<void> {
   await untilLoaded(page);
 }
 
-describeInBrowser("A newcomer with npm start and npm run demo:traffic", () => {
+describeInBrowser("A newcomer with npm start and npm run lab -- traffic", () => {
   test("lengthens a retention, decides on a payout, and finds both in the audit", {
     timeout: 2 * LIMIT_MS,
   }, async () => {

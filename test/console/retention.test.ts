@@ -111,7 +111,7 @@ describeInBrowser("The retention of a namespace", () => {
     await expectAccessible(page);
   });
 
-  test("has the duplicates that came after their key was forgotten beside the policy that decides about them", async () => {
+  test("has the duplicates that came after their key's retention beside its policy", async () => {
     const { adminKey, tenant } = seedOfRun();
     await database.query(
       `update usage_hours set late_keys_refused = 3, late_keys_granted = 2
@@ -123,6 +123,6 @@ describeInBrowser("The retention of a namespace", () => {
     await page
       .getByText(/^Counted in the last 30 days: 3 duplicates refused .* and 2 that ran although it was\./)
       .waitFor();
-    await page.getByLabel("Keys that are too old").waitFor();
+    await page.getByLabel("Late keys").waitFor();
   });
 });

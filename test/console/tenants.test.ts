@@ -103,10 +103,10 @@ describeInBrowser("The screens Tenants and Tenant", () => {
       allowed: { statuses: [400, 409] },
     });
     const preview = page.getByRole("button", { name: "Preview the limits" });
-    await page.getByLabel("Stored records").fill("a lot");
+    await page.getByLabel("Live records").fill("a lot");
     await preview.click();
-    await page.getByText("A whole number, such as 500.").waitFor();
-    await page.getByLabel("Stored records").fill("10");
+    await page.getByText(/^It must be a whole number such as 500/).waitFor();
+    await page.getByLabel("Live records").fill("10");
     await page.getByLabel("Weight").fill("101");
     await preview.click();
     await page.getByText(/^It must be/).waitFor();
@@ -116,14 +116,14 @@ describeInBrowser("The screens Tenants and Tenant", () => {
       ...{ name, quotas: { burst: 77 }, updateMask: { paths: ["quotas.burst"] } },
     });
     await preview.click();
-    await page.getByRole("row", { name: "Burst not set 77 not changed" }).waitFor();
-    expect(await page.getByLabel("Stored records").inputValue()).toBe("10");
+    await page.getByRole("row", { name: "Burst as the operations per second 77 not changed" }).waitFor();
+    expect(await page.getByLabel("Live records").inputValue()).toBe("10");
     await expectAccessible(page);
     await screenshot(page, "tenant-conflict");
 
     await preview.click();
     const dialog = page.getByRole("dialog");
-    await dialog.getByText("Stored records: 1,000,000 becomes 10").waitFor();
+    await dialog.getByText("Live records: 1,000,000 becomes 10").waitFor();
     await dialog.getByRole("row", { name: /^Stored records [\d,]+ 10 Used up Refuses new claims/ }).waitFor();
     await dialog.getByRole("row", { name: /^Stored bytes .* not limited/ }).waitFor();
     await expectAccessible(page);
@@ -146,7 +146,7 @@ describeInBrowser("The screens Tenants and Tenant", () => {
     await screenshot(page, "tenants-full");
   });
 
-  test("the noisiest tenant is the first without a click, and limited with four after a true preview", async () => {
+  test("the noisiest tenant is the first without a click, and limited with four", async () => {
     const noisy = await createTenant(database);
     const client = connectClient(server, noisy.apiKey);
     const keys = Array.from({ length: CLAIMS }, (_, index) => ({
@@ -167,7 +167,7 @@ describeInBrowser("The screens Tenants and Tenant", () => {
       clicks += 1;
     };
     await click(first.getByRole("link"));
-    await page.getByLabel("Operations a second").fill("1");
+    await page.getByLabel("Operations per second").fill("1");
     await click(page.getByRole("button", { name: "Preview the limits" }));
     const dialog = page.getByRole("dialog");
     const effect = await dialog.getByRole("row", { name: /^Claims, at their busiest/ }).innerText();

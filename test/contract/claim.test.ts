@@ -15,7 +15,7 @@ describeSharedContract("Claim", (contract) => {
     expect(second.expiresAt).toEqual(first.expiresAt);
   });
 
-  test("a granted claim says when it began, how long its lease runs, and that there is no checkpoint", async () => {
+  test("a granted claim says when it began, its lease, and that there is no checkpoint", async () => {
     const { client } = await contract.newCaller();
     const claim = await grant(client, { lease: seconds(20) });
     const { claimedAt, leaseExpiresAt } = await lookUp(client);

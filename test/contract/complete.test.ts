@@ -170,7 +170,7 @@ describeSharedContract("A repeated Complete", (contract) => {
     expect(await lookUp(client)).toEqual(before);
   });
 
-  test("is distinguished from one with another result even when the result is gone, before and after the sweep", async () => {
+  test("is distinguished from one with another result also after the result is gone", async () => {
     const { client, timePasses, sweep } = await contract.newCaller({ result_retention_s: 3600 });
     const { fencingToken } = await complete(client, result);
     await timePasses(3600 + 180);

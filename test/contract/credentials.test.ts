@@ -28,7 +28,7 @@ describeContract(
       });
     });
 
-    test("that is unknown or has another secret is refused in the same words, and one of another form in others", async () => {
+    test("that is unknown or has another secret is refused alike, a malformed one otherwise", async () => {
       const { client, tenant } = await contract.newCaller();
       const known = parseApiKey(tenant.apiKey);
       // Caches the valid key: the cache must not accept a similar one.

@@ -113,7 +113,7 @@ describeWithPrograms(["haproxy"], "the balancer", () => {
     );
   });
 
-  test("a replica that drains costs no run of @onceward/client and no call of a client that does not retry", async () => {
+  test("a draining replica costs no run of the client and no call without retries", async () => {
     const { replicas, balancer, apiKey } = await startFleet();
     const [drained, other] = replicas;
     await using onceward = createOnceward({ address: `http://127.0.0.1:${balancer.grpcPort}`, apiKey });
@@ -134,7 +134,7 @@ describeWithPrograms(["haproxy"], "the balancer", () => {
     expect(await answered(other, "Claim")).toBeGreaterThan(100);
   });
 
-  test("a replica that is killed costs no run, and a gRPC client gets UNAVAILABLE, or INTERNAL for a cut answer", async () => {
+  test("a killed replica costs no run; a gRPC client gets UNAVAILABLE or INTERNAL", async () => {
     const { replicas, balancer, apiKey } = await startFleet();
     const [killed] = replicas;
     await using onceward = createOnceward({ address: `http://127.0.0.1:${balancer.grpcPort}`, apiKey });
@@ -164,7 +164,7 @@ describeWithPrograms(["haproxy"], "the balancer", () => {
   });
 
   test.runIf(previous)(
-    "a rolling update from the previous version costs no run, and no call of a client that does not retry",
+    "a rolling update from the previous version costs no run and no call without retries",
     async () => {
       const old = await layOutVersion(previous ?? "");
       onTestFinished(old.remove);

@@ -35,7 +35,7 @@ async function pageCommands(...start: readonly string[]): Promise<readonly Words
 }
 
 describe.runIf(tools)("the first commands of the chart's page", () => {
-  test("install the chart in the repository, with the Secret and the image that the page makes before", async () => {
+  test("install the repository's chart with the page's Secret and image", async () => {
     const [helm = []] = await pageCommands("helm", "install");
     expect(resolve(ROOT, helm[3] ?? "")).toBe(resolve(CHART));
     const { objects } = await install(helm);

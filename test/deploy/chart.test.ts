@@ -140,7 +140,7 @@ describe.runIf(tools)("the chart", () => {
     expect(await proxy.stop()).toBe(0);
   });
 
-  test("has the sidecar that deploy/README.md shows for pods of another chart, which is valid and whose command line serves", async () => {
+  test("has the page's sidecar for another chart's pods, valid and with a working command line", async () => {
     const [fragment = ""] = (await codeBlocks("deploy/README.md", "yaml")).filter((block) =>
       block.includes("onceward-http-proxy"),
     );
@@ -186,7 +186,7 @@ describe.runIf(tools)("the chart", () => {
     expect(await proxy.stop()).toBe(0);
   });
 
-  test("takes the values of its README, whose Ingress leads browsers from the console's origin to the release", async () => {
+  test("takes its README's values; the Ingress leads browsers from the console to the release", async () => {
     const blocks = (await codeBlocks("deploy/helm/onceward/README.md", "yaml")).map((block) => parse(block));
     // The other block is a route of Alertmanager.
     const shown = blocks.filter((block) => block.route === undefined);
@@ -203,7 +203,7 @@ describe.runIf(tools)("the chart", () => {
     expect(Object.keys(shown[0].config)).toContain("ONCEWARD_CONSOLE_OIDC_CLIENT_ID");
   });
 
-  test("has an Ingress for the HTTP port and one for the gRPC port in ingress.yaml, and alerts for a team", async () => {
+  test("has an Ingress for each of the HTTP and gRPC ports, and alerts for a team", async () => {
     const set = parse(readFileSync(join(CHART, "ci/ingress.yaml"), "utf8"));
     const values = await valuesFile({ ...set, fullnameOverride: "onceward" });
     const objects = parseObjects(await renderText(helm, values));
@@ -301,7 +301,7 @@ describe.runIf(tools)("the chart", () => {
     expect(JSON.stringify(objects.map(({ spec }) => spec?.selector ?? {}))).not.toContain("cost-center");
   });
 
-  test("has each dashboard of deploy/grafana in a ConfigMap that Grafana's sidecar selects, if wanted", async () => {
+  test("has each dashboard of deploy/grafana in a ConfigMap for Grafana's sidecar, if wanted", async () => {
     const maps = async (values: object) => {
       const objects = parseObjects(await renderText(helm, await valuesFile({ ...MINIMAL, ...values })));
       return objects.filter(({ kind }) => kind === "ConfigMap");

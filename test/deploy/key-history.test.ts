@@ -80,7 +80,7 @@ test("the runbook finds a call, a replay and a refusal of a key, with their requ
   ]);
 });
 
-test("at info the refusals are in the log, some of them for each tenant, and the others are counted", async () => {
+test("at info some refusals of each tenant are in the log; the others are counted", async () => {
   const { server, caller, env } = await startWith("info");
   await caller.claim({ ...ORDER, fingerprint: new Uint8Array(32).fill(1) });
   const { caller: neighbour } = { caller: connectClient(server, (await createTenant(database)).apiKey) };

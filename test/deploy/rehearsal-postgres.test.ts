@@ -88,7 +88,7 @@ describeWithPrograms(["prometheus"], "Prometheus beside a Postgres that refuses 
     let took = await take();
     let before = others.refusals();
     /**
-     * Whether the replica had no connection at two looks, between which an attempt of others began and was refused: then others have
+     * Whether the replica had no connection at two checks, between which an attempt of others began and was refused: then others have
      * all, and keep them. One refusal may be of an attempt that began before the first check.
      */
     const isExhausted = async () => {

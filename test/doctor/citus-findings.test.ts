@@ -19,7 +19,7 @@ test("the nodes of a Citus with distributed records are in order", async () => {
   expect(await citusFindings()).toEqual([]);
 });
 
-test("a worker without the settings of the service's sessions is found, and a repeated distribution sets them", async () => {
+test("a worker without the service's session settings is found, and fixed by distributing again", async () => {
   await database.query(
     `select run_command_on_workers(format(
        'do $here$ begin

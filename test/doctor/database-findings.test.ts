@@ -183,7 +183,7 @@ test("a schema that lacks a migration, and one that has a newer one", async () =
   expect(idsOf(await diagnoseDatabase(ahead.url))).toEqual(["schema_ahead"]);
 });
 
-test("replicas that may open more connections than Postgres accepts, or than it has left for one more", async () => {
+test("replicas that may open more connections than Postgres accepts or has left for one", async () => {
   const database = await createMigrated();
   await database.query(
     "insert into replicas (id, version) select gen_random_uuid(), '1' from generate_series(1, 2)",
@@ -275,7 +275,7 @@ test("updates that touch every index, and dead rows that vacuum does not remove"
   await expect.poll(found, { timeout: 30_000, interval: 500 }).toEqual(["hot_share_low", "dead_rows_many"]);
 });
 
-test("the role of deploy/ has every privilege and cannot change the audit; each revoked one is named", async () => {
+test("deploy's role has every privilege but changing the audit; revoked ones are named", async () => {
   const database = await createMigrated();
   await nameVersion(database, NEWEST);
   const { role, url } = await createServiceRole(database);
@@ -335,7 +335,7 @@ test("a database that is unreachable is one finding, and its checks are skipped"
   expect(skipped).toContain("schema");
 });
 
-test("a missing encryption key is found: the one that encrypts, and one that the last pass needed", async () => {
+test("a missing encryption key is found: the first one, and the last pass's", async () => {
   const database = await createMigrated();
   await database.query("insert into encryption_pass (key_id, records_unreadable) values (2, 0)");
   for (const keys of [{}, encryptionKeys(1)]) {
@@ -350,7 +350,7 @@ test("a missing encryption key is found: the one that encrypts, and one that the
   expect(findings[0]?.summary).toMatch(/could not decrypt 3 of them/);
 });
 
-test("a pepper that is not the installation's is found, and keys that need the second one are counted", async () => {
+test("another installation's pepper is found, and keys that need the second are counted", async () => {
   const database = await createMigrated();
   const { id } = await createTenant(database);
   const other = "another pepper that only this test has, 0123";
@@ -367,7 +367,7 @@ test("a pepper that is not the installation's is found, and keys that need the s
   expect(stored.findings.find((finding) => finding.id === "second_pepper")?.summary).toMatch(/^0 API keys /);
 });
 
-test("a write that Postgres refuses is found with its SQLSTATE; one that it accepts leaves nothing", async () => {
+test("a write that Postgres refuses is found with its SQLSTATE; an accepted one leaves nothing", async () => {
   const database = await createMigrated();
   expect(idsOf(await diagnoseDatabase(database.url))).not.toContain("writes_fail");
   expect(await database.query("select from records")).toEqual([]);

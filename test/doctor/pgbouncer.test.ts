@@ -66,7 +66,7 @@ describeWithPgBouncer("behind PgBouncer", () => {
     ]);
   });
 
-  test("with the switch and the role's settings of server/README.md nothing is found, and calls are answered", async () => {
+  test("with the settings of server/README.md nothing is found, and calls are answered", async () => {
     const role = await createRole(database);
     const url = await startPgBouncer(database.url, { mode: "transaction", role });
     expect(await poolerFindings(url, SWITCH)).toEqual([]);

@@ -1,7 +1,6 @@
 import { execFile } from "node:child_process";
 import { access, constants, readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { createTenantAdmin, Policy_OnLeaseExpiry } from "@onceward/client/admin";
 import { expect, test } from "vitest";
@@ -10,22 +9,17 @@ import { RABBITMQ_DIR } from "../helpers/brokers/rabbitmq-broker.ts";
 import { CHILD_ENVIRONMENT } from "../helpers/processes/child-environment.ts";
 import { createWorkplace, createWorkplaceWithCluster, type Workplace } from "../helpers/processes/command.ts";
 import { pressCtrlC, startDev } from "../helpers/processes/dev.ts";
+import { EXAMPLES, exampleFile } from "../tools/example.ts";
 
 const run = promisify(execFile);
 const ROOT = new URL("../../", import.meta.url);
 const TIMEOUT_MS = 200_000;
 
-/** The programs of `npm run example:…`, as package.json has them. */
-const { scripts } = JSON.parse(await readFile(new URL("package.json", ROOT), "utf8")) as {
-  scripts: Record<string, string>;
-};
-const examples = Object.entries(scripts).filter(
-  // Temporal's packages are not installed here: test/optional/temporal.test.ts.
-  ([name]) => name.startsWith("example:") && name !== "example:temporal",
-);
+// Temporal's packages are not installed here: test/optional/temporal.test.ts.
+const examples = EXAMPLES.filter((name) => name !== "temporal/charge");
 
 /** Their programs are rabbitmq-server and nats-server, which npm does not install. */
-const WITH_BROKER: readonly string[] = ["example:nats", "example:rabbitmq"];
+const WITH_BROKER: readonly string[] = ["nats", "rabbitmq"];
 const hasNats = (await findProgram("nats-server")) !== undefined;
 const hasRabbitMq = await access(`${RABBITMQ_DIR}/rabbitmq-server`, constants.X_OK).then(
   () => true,
@@ -33,23 +27,25 @@ const hasRabbitMq = await access(`${RABBITMQ_DIR}/rabbitmq-server`, constants.X_
 );
 
 /** Runs an example as npm does, but beside a service of the test's own. */
-async function runExample(script: string, { dir, temporaryDir }: Workplace, address?: string) {
-  const args = script.split(" ").slice(1);
-  const program = fileURLToPath(new URL(args.pop() ?? "", ROOT));
+async function runExample(name: string, { dir, temporaryDir }: Workplace, address?: string) {
   const env = {
     ...CHILD_ENVIRONMENT,
     TMPDIR: temporaryDir,
     ...(address !== undefined && { ONCEWARD_ADDRESS: address }),
   };
-  return await run(process.execPath, [...args, program], { cwd: dir, env, timeout: TIMEOUT_MS });
+  return await run(process.execPath, ["--conditions=@onceward/source", exampleFile(name)], {
+    cwd: dir,
+    env,
+    timeout: TIMEOUT_MS,
+  });
 }
 
 test("the README names every example's command, and every command exists", async () => {
   const readme = await readFile(new URL("clients/typescript/README.md", ROOT), "utf8");
-  const named = [...readme.matchAll(/npm run (example:\w+)`\]\(examples\/\w+\.ts\)/g)].map(
+  const named = [...readme.matchAll(/npm run example -- ([\w/]+)`\]\(examples\/\1\.ts\)/g)].map(
     ([, name]) => name,
   );
-  expect(named.sort()).toEqual(examples.map(([name]) => name).sort());
+  expect(named.sort()).toEqual(EXAMPLES);
 });
 
 /** Runs examples beside one service, all at once. */
@@ -58,8 +54,8 @@ async function expectSuccess(chosen: typeof examples): Promise<void> {
   const dev = await startDev(workplace);
   await declareReconcilerNamespace(workplace, dev.grpcUrl);
   await Promise.all(
-    chosen.map(async ([name, script]) => {
-      const { stdout, stderr } = await runExample(script, workplace, dev.grpcUrl);
+    chosen.map(async (name) => {
+      const { stdout, stderr } = await runExample(name, workplace, dev.grpcUrl);
       expect({ name, stderr }).toEqual({ name, stderr: "" });
       expect(stdout, name).toMatch(/^proved: \d+ /m);
       expect(stdout, name).not.toContain("FAILED");
@@ -69,13 +65,13 @@ async function expectSuccess(chosen: typeof examples): Promise<void> {
 }
 
 test("with a running service, every example succeeds", async () => {
-  await expectSuccess(examples.filter(([name]) => !WITH_BROKER.includes(name)));
+  await expectSuccess(examples.filter((name) => !WITH_BROKER.includes(name)));
 });
 
 test.runIf(hasNats && hasRabbitMq)(
   "the examples of RabbitMQ and NATS succeed with their broker",
   async () => {
-    await expectSuccess(examples.filter(([name]) => WITH_BROKER.includes(name)));
+    await expectSuccess(examples.filter((name) => WITH_BROKER.includes(name)));
   },
 );
 
@@ -91,8 +87,8 @@ async function declareReconcilerNamespace({ dir }: Workplace, address: string): 
 test("without a service, every example says how to start one", async () => {
   const workplace = await createWorkplace();
   await Promise.all(
-    examples.map(async ([name, script]) => {
-      await expect(runExample(script, workplace), name).rejects.toMatchObject({
+    examples.map(async (name) => {
+      await expect(runExample(name, workplace), name).rejects.toMatchObject({
         code: 1,
         stderr: "No service is running: start one with `npm start`.\n",
       });

@@ -5,7 +5,7 @@ import { searchAll } from "./exhaustive/search.ts";
 import { MUTANTS } from "./mutants.ts";
 import { findViolation } from "./quint.ts";
 
-const USAGE = `npm run model -- [OPTIONS]: checks the protocol. Exits 1 if something does not hold.
+const USAGE = `npm run lab -- model [OPTIONS]: checks the protocol. Exits 1 if something does not hold.
   --traces N  simulate N runs
   --mutants   print the first violation of each mutant
   --replay N  replay N runs on a real server

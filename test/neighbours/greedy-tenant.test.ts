@@ -173,7 +173,7 @@ test("another tenant's denial is audited while one tenant is denied 300 times", 
   for (const error of await Promise.all(denials)) expect(error).toMatchObject(reason);
 });
 
-test("another tenant's policy is loaded while 3,000 of one tenant are, and no unused policy is loaded", async () => {
+test("another tenant's policy is loaded beside 3,000 of one, and no unused one is", async () => {
   const [busy, idle] = [await newNeighbour(), await newNeighbour()];
   const names = keysOf("ns", 3000);
   await database.query(

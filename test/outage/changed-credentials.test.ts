@@ -60,7 +60,7 @@ async function createGuarded() {
   };
 }
 
-test("a replica connects with the credentials that the file has now, after the password or the role has changed", async () => {
+test("a replica connects with the file's current credentials after password or role change", async () => {
   const { url, database, urlOf, disconnect } = await createGuarded();
   await database.query("create role rotating_1 superuser login password 'first'");
   const file = await secretFile("database_url");

@@ -14,7 +14,7 @@ const AWAY = 'onceward_degraded{reason="database_unreachable"}';
 
 const postgres = useOwnPostgres({ fsync: "off" });
 
-test("while commits hang, a replica says that the database is away, and takes no more connections", {
+test("while commits hang, a replica says that the database is away, without more connections", {
   timeout: 180_000,
 }, async () => {
   const url = await postgres.createDatabase();

@@ -35,7 +35,7 @@ beforeEach(async () => {
   await client.lookup(ORDER);
 });
 
-test("while the database refuses connections, every call is answered to retry; afterwards all calls succeed", async () => {
+test("while the database refuses connections, calls are to be retried; later they succeed", async () => {
   const { fencingToken } = await grant(client);
   proxy.setMode("refuse");
   const unavailable = { code: "Unavailable", reason: "DATABASE_UNAVAILABLE", retryable: true };
@@ -49,7 +49,7 @@ test("while the database refuses connections, every call is answered to retry; a
   expect((await grant(client)).attempt).toBe(2);
 });
 
-test("an uncached credential cannot be checked while the database is unreachable: unavailable, not refused", async () => {
+test("an uncached credential in an outage of the database is unavailable, not refused", async () => {
   const { apiKey: fresh } = await createTenant(database);
   proxy.setMode("refuse");
   const stranger = connectClient(server, fresh);
@@ -61,7 +61,7 @@ test("an uncached credential cannot be checked while the database is unreachable
   await grant(stranger);
 });
 
-test("a call that the database does not answer ends at its deadline, and its claim id recovers the claim", async () => {
+test("a call without the database's answer ends at its deadline; its claim id recovers it", async () => {
   proxy.setMode("lose-replies");
   const claim = { ...ORDER, claimId: "claim-1" };
   await expect(client.claim(claim)).rejects.toMatchObject({ code: Code.Unavailable });

@@ -42,7 +42,7 @@ async function setForAll(setting: string): Promise<void> {
   await replaceConnections();
 }
 
-test("callers continue after all connections are ended under load, and nothing acknowledged is lost", async () => {
+test("callers continue after all connections end under load; nothing acknowledged is lost", async () => {
   const load = startLoad(await connectCrowd([server], tenant.apiKey, 8), "charges");
   for (let round = 0; round < 5; round++) {
     await load.more(30);
@@ -53,7 +53,7 @@ test("callers continue after all connections are ended under load, and nothing a
   await expectReplays(client, "charges", load);
 }, 60_000);
 
-test("a row that another session has locked delays its own call only: the others of its batch succeed", async () => {
+test("a row that another session has locked delays its own call, not its batch", async () => {
   const held = await grant(client, { key: "locked" });
   const other = await openConnection(database);
   await other.query("begin");

@@ -69,7 +69,7 @@ test("the README's first example replays its result on every installed Node, wit
 });
 
 test(
-  "the Express program of the guide answers the second request with the first response, under the stored key",
+  "the guide's Express program answers the second request with the first response",
   async () => {
     const { project } = packed();
     const workplace = await createWorkplaceWithCluster();

@@ -144,6 +144,6 @@ await import("@onceward/client");
 console.log(JSON.stringify(modules));
 `;
 
-test("beside the newest majors of frameworks, every entry type-checks, and loads on every Node that is here", async () => {
+test("beside the newest majors of frameworks, every entry type-checks and loads on every Node", async () => {
   await expectEveryEntryWorks(packed());
 });

@@ -51,7 +51,7 @@ test("everything in the repository has one version", async () => {
   expect(versionProblems(Object.fromEntries(texts))).toEqual([]);
 });
 
-test("another version of a package, of a dependency of ours, of the chart and of the tag is found", () => {
+test("another version of a package, an own dependency, the chart or the tag is found", () => {
   const manifest = (version: string, dependencies = {}) => JSON.stringify({ version, dependencies });
   const sound = {
     "package.json": manifest("1.2.3"),
@@ -128,7 +128,7 @@ const LOCK: Lock = {
   "node_modules/c": { version: "5.0.0", license: "UNLICENSED" },
 };
 
-test("a bill of materials has what is installed in production, nested versions and peers included", () => {
+test("a bill of materials has what is installed in production, with nested and peer ones", () => {
   const packages = productionPackages(LOCK, "app");
   const addresses = addressesOf("https://github.com/acme/once");
   const stage = { dir: "", commit: "c", committedAt: "2030-01-01T00:00:00Z", version: "1.0.0", addresses };
@@ -275,7 +275,7 @@ test("the repository's .dockerignore is translated; a form that cannot be is ref
   }
 });
 
-test("a released manifest names the commit and the repository's page, and the server's its compiled program", () => {
+test("a released manifest names commit and page, and the server's its compiled program", () => {
   const source = { commit: "c0", repositoryUrl: "https://forge.example/onceward" };
   const pagesOf = (directory: string) => ({
     homepage: `https://forge.example/onceward/tree/c0/${directory}#readme`,

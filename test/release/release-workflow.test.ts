@@ -104,7 +104,7 @@ test("the step that builds an image pushes it without a tag, and keeps its diges
   expect(await read(`digest/${machine.trim()}`)).toBe("sha256:built\n");
 });
 
-test("the step that publishes an image gives both architectures one tag, and signs what the tag names", async () => {
+test("the step that publishes an image tags both architectures, and signs the tag's digest", async () => {
   const { commands, output } = await runJob("publish-image");
   expect(commands).toEqual([
     expect.stringMatching(
@@ -143,7 +143,7 @@ test("the last step tags the Go module before it makes the release of all files"
   ]);
 });
 
-test("only jobs that wait for a maintainer's approval have an identity to sign with or may publish", async () => {
+test("only jobs that wait for a maintainer's approval may sign or publish", async () => {
   const { jobs } = parse(await readFile(WORKFLOW, "utf8"));
   const entries = Object.entries<{ environment?: string; permissions?: Record<string, string> }>(jobs);
   const signing = entries.filter(([, { permissions }]) => permissions?.["id-token"] === "write");

@@ -43,7 +43,7 @@ const IS_RELEASED = false;
 const FROM_A_REGISTRY =
   /npm install (?:\S+ )*@onceward\/|npx (?:--yes )?@?onceward|"--yes", "@onceward|pip install onceward|helm (?:install|pull) \S+ oci:|docker (?:run|pull) .*ghcr/;
 
-test("until a version is released, no page installs it from a registry without a checkout's way beside it", () => {
+test("until a release, no page installs from a registry without a checkout's way beside it", () => {
   const pages = execFileSync("git", ["ls-files", "*.md"], { cwd: ROOT, encoding: "utf8" }).trim().split("\n");
   const premature = pages.filter((page) => {
     const text = read(page);

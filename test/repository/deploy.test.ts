@@ -52,7 +52,7 @@ const imageEnv = Object.fromEntries(
   [...dockerfile.matchAll(/^ENV (\w+)=(\S+)$/gm)].map(([, name = "", value]) => [name, value]),
 );
 
-test("two replicas wait for their role, the role for one migration, and the migration for Postgres", () => {
+test("two replicas wait for their role, it for one migration, that for Postgres", () => {
   expect(ours.map(([name, { command }]) => [name, command])).toEqual([
     ["migrate", ["migrate"]],
     ["replica-1", ["serve"]],
@@ -66,13 +66,13 @@ test("two replicas wait for their role, the role for one migration, and the migr
   expect(services.migrate?.depends_on).toEqual({ postgres: { condition: "service_healthy" } });
 });
 
-test("the image of the compose file is tagged with the version, so that the previous one can be started again", () => {
+test("the compose file's image is tagged with the version, to start the previous one again", () => {
   for (const [name, { image }] of ours) {
     expect([name, image]).toEqual([name, `onceward-server:\${ONCEWARD_VERSION:-${VERSION}}`]);
   }
 });
 
-test("make-secrets.sh makes secrets that the replicas accept, readable by containers, different each time and never replaced", async () => {
+test("make-secrets.sh makes secrets that containers can read, different and never replaced", async () => {
   const [first, second] = [await makeSecrets(), await makeSecrets()];
   for (const [name, { environment = {} }] of ours) {
     const settings = Object.entries(environment).map(([variable, text]) => {
@@ -128,7 +128,7 @@ test("the image exposes the server's default ports", () => {
   expect(exposed).toEqual(DEFAULT_PORTS);
 });
 
-test("one port for gRPC and one for HTTP are published, both of the balancer; all ports on loopback, none twice", () => {
+test("the balancer publishes one port for gRPC and one for HTTP, all on loopback", () => {
   const published = composes.map(({ services }) =>
     Object.entries(services).flatMap(([name, { ports = [] }]) => ports.map((port) => [name, port])),
   );
@@ -141,7 +141,7 @@ test("one port for gRPC and one for HTTP are published, both of the balancer; al
   expect(new Set(outside).size).toBe(outside.length);
 });
 
-test("replicas read encryption keys that are made as the page says, from a secret that only they mount", async () => {
+test("replicas read encryption keys, made as the page says, from a secret of their own", async () => {
   const withKeys = composes.find(({ file }) => file === "deploy/compose.encryption.yml");
   expect(Object.keys(withKeys?.services ?? {})).toEqual(["replica-1", "replica-2"]);
   const [, command = ""] =
@@ -161,7 +161,7 @@ test("replicas read encryption keys that are made as the page says, from a secre
   }
 });
 
-test("replicas read a second pepper, for a change of the pepper, from a secret that only they mount", () => {
+test("replicas read a second pepper, for its change, from a secret of their own", () => {
   const withPepper = composes.find(({ file }) => file === "deploy/compose.second-pepper.yml");
   const replica = {
     environment: { ONCEWARD_API_KEY_SECOND_PEPPER_FILE: "/run/secrets/api_key_second_pepper" },

@@ -24,7 +24,7 @@ async function packagesOf(
   return found;
 }
 
-test("tokens of an issuer, signing in there and tracing are loaded only where they are configured", async () => {
+test("issuer tokens, sign-in and tracing are loaded only where they are configured", async () => {
   expect([...(await packagesOf(MAIN))].sort()).toEqual([
     "@bufbuild/protobuf",
     "@connectrpc/connect",

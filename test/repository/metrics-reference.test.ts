@@ -37,6 +37,6 @@ async function exportedMetrics(): Promise<string[]> {
     .sort();
 }
 
-test("server/metrics.md lists exactly the metrics that the server exports, with their types and labels", async () => {
+test("server/metrics.md lists exactly the server's metrics with their types and labels", async () => {
   expect(await documentedMetrics()).toEqual(await exportedMetrics());
 });

@@ -136,7 +136,7 @@ test("the runbook lists each degraded state once", () => {
   expect(INDEX.flatMap(({ states }) => states).toSorted()).toEqual([...DEGRADED_REASONS].sort());
 });
 
-test("the runbook says of each background task what its failures mean, and the page of metrics lists it", () => {
+test("the runbook says what each background task's failures mean; metrics.md lists it", () => {
   const tasks = [...RUNBOOK.matchAll(/^\| (`[a-z_]+`(?:, `[a-z_]+`)*) \| [^|]+ \|$/gm)];
   expect(tasks.flatMap(([, cell = ""]) => namesIn(cell)).toSorted()).toEqual([...BACKGROUND_TASKS].sort());
   const [, row = ""] = /^\| `onceward_background_errors_total\{task\}` \| (.*) \|$/m.exec(METRICS_PAGE) ?? [];

@@ -4,6 +4,8 @@ import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { oncewardProblem, serverProblem } from "../helpers/pages/onceward.ts";
 import { commandsOf, type Words } from "../helpers/pages/shell.ts";
+import { EXAMPLES } from "../tools/example.ts";
+import { LAB } from "../tools/lab.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const PAGES = execFileSync("git", ["ls-files", "*.md"], { cwd: ROOT, encoding: "utf8" }).trim().split("\n");
@@ -84,8 +86,13 @@ test.each(TESTED)("$by types commands of $page", ({ page, by, blocks = [] }) => 
 });
 
 test.each(PAGES)("the commands of Onceward and the npm scripts on %s exist", async (page) => {
-  const named = [...read(page).matchAll(/\bnpm run ([a-z][\w:-]*)/g)].map(([, name = ""]) => name);
-  expect(named.filter((name) => !(name in scripts))).toEqual([]);
+  const named = [...read(page).matchAll(/\bnpm run ([a-z][\w:-]*)(?: -- ([a-z][\w/]*))?/g)];
+  expect(named.filter(([, script = ""]) => !(script in scripts)).map(([text]) => text)).toEqual([]);
+  const programs: Readonly<Record<string, readonly string[]>> = { lab: Object.keys(LAB), example: EXAMPLES };
+  const missing = named.filter(
+    ([, script = "", name]) => name !== undefined && programs[script]?.includes(name) === false,
+  );
+  expect(missing.map(([text]) => text)).toEqual([]);
   const typed = blocksOf(page).flatMap((text) => commandsOf(text).map((words) => [words, false] as const));
   const mentioned = mentionsOf(page).flatMap((text) =>
     commandsOf(text).map((words) => [words, true] as const),

@@ -4,6 +4,7 @@ import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { addressesOf } from "../../deploy/release/addresses.ts";
 import { PACKAGE_DIRS } from "../../deploy/release/stage.ts";
+import { LAB } from "../tools/lab.ts";
 
 interface Step {
   readonly uses?: string;
@@ -50,7 +51,7 @@ describe("a release", () => {
   const { on, jobs } = workflows.find(({ name }) => name === "release.yml")?.workflow ?? {};
   const publishing = Object.entries(jobs ?? {}).filter(([name]) => name.startsWith("publish-"));
 
-  test("begins with a tag, and publishes only after all checks, the dry run and a maintainer's approval", () => {
+  test("begins with a tag, and publishes only after checks, dry run and approval", () => {
     expect(on).toEqual({ push: { tags: ["v*"] } });
     expect(jobs?.ci?.uses).toBe("./.github/workflows/ci.yml");
     expect(jobs?.files?.needs).toEqual(["ci"]);
@@ -84,7 +85,7 @@ describe("a release", () => {
     );
   });
 
-  test("builds each image of release.json for each architecture, and signs and attests it, before the chart that names both", () => {
+  test("builds, signs and attests each image of release.json before the chart that names it", () => {
     const images = Object.keys(addressesOf("https://github.com/acme/once").images);
     const { image: built, architecture } = jobs?.image?.strategy?.matrix ?? {};
     expect([built, architecture]).toEqual([images, ["amd64", "arm64"]]);
@@ -121,30 +122,30 @@ describe("a release", () => {
   });
 });
 
-test("every suite of package.json runs for a change or at night, and every script that runs exists", () => {
+/** Programs of `npm run lab` that no workflow runs: their tests are in `npm run test:tools`. */
+const BY_HAND = ["model", "insight", "keys", "traffic"];
+
+test("every suite of package.json runs for a change or at night; every script exists", () => {
   const commands = workflows.flatMap(({ workflow }) => Object.values(workflow.jobs).flatMap(commandsOf));
   const text = [read(".ci/run"), ...commands].join("\n");
-  const run = [...text.matchAll(/npm (?:run )?(test\b[\w:-]*|[\w:-]+)/g)].map(([, script]) => script);
-  const suites = Object.keys(scripts).filter((name) => /^(test|chaos|fuzz|measure|demo$)/.test(name));
-  expect(suites.filter((name) => !run.includes(name))).toEqual([]);
-  expect(
-    run.filter(
-      (name) =>
-        !["ci", "install", "publish"].includes(String(name)) && !(name !== undefined && name in scripts),
-    ),
-  ).toEqual([]);
+  const run = [...text.matchAll(/(?:npm (?:run (?:lab -- )?)?|--project=)([\w:-]+)/g)].map(
+    ([, name = ""]) => name,
+  );
+  const suites = [...Object.keys(scripts).filter((name) => /^(test|chaos)/.test(name)), ...Object.keys(LAB)];
+  expect(suites.filter((name) => ![...run, ...BY_HAND].includes(name))).toEqual([]);
+  expect(run).toContain("citus");
+  const known = ["ci", "install", "publish", "citus", "tools", ...Object.keys(scripts), ...Object.keys(LAB)];
+  expect(run.filter((name) => !known.includes(name))).toEqual([]);
 });
 
 test("a run of chaos that fails keeps its failures, and no other run of the night is left out", () => {
   const jobs = Object.values(workflows.find(({ name }) => name === "nightly.yml")?.workflow.jobs ?? {});
-  const ofChaos = jobs.filter((job) =>
-    commandsOf(job).some((command) => /^npm run chaos(:citus)? /.test(command)),
-  );
+  const ofChaos = jobs.filter((job) => commandsOf(job).some((command) => /^npm run chaos /.test(command)));
   expect(ofChaos).toHaveLength(2);
   for (const { steps = [] } of ofChaos) {
     const kept = steps.filter((step) => step.if === "failure()").map((step) => step.with?.path);
     expect(kept).toEqual(["chaos-failures/"]);
-    const [, ...later] = steps.filter(({ run }) => run?.startsWith("npm run chaos"));
+    const [, ...later] = steps.filter(({ run }) => /^npm run (chaos|lab) /.test(run ?? ""));
     for (const step of later) expect(step.if).toContain("!cancelled()");
   }
 });

@@ -61,7 +61,7 @@ async function untilIdle(): Promise<void> {
   await vi.waitUntil(isIdle, { timeout: 60_000, interval: 20 });
 }
 
-test("a statement of a slow database has no effect after the time for which a policy may be in use", async () => {
+test("a slow database's statement has no effect after the time in which a policy is used", async () => {
   // Each statement of the look stays within its own limit; together they take longer than a use of the connection may.
   let looks = 0;
   const pool = open(async (connection) => {

@@ -132,7 +132,7 @@ test.each([
   },
 );
 
-test("no operation says that a record is missing whose retention has ended only by a clock that is ahead", async () => {
+test("no operation misses a record whose retention ended only by a clock that is ahead", async () => {
   const { client, tenant } = await newCaller();
   const { fencingToken } = await grant(client);
   const claim = { ...ORDER, fencingToken };
@@ -204,7 +204,7 @@ async function newHolder(key: string) {
   return { tenant, hold, admin: await connectAdminOf(tenant) };
 }
 
-test("the preview, the count and the job of a resolution mean the same records while a clock is ahead and after", async () => {
+test("preview, count and job of a resolution mean the same records while a clock is ahead", async () => {
   const { admin, hold, tenant } = await newHolder("counted");
   await setClockAhead(database, 80 * 60);
   await untilMovedBy(80 * 60);
@@ -297,7 +297,7 @@ test("what a clock that was ahead has put off begins once it is right again", as
   expect(await findReplicas(pool, BEFORE_ALL_REPLICAS, 9)).toMatchObject([{ id: beat.id }]);
 });
 
-test("a job that was created while a clock is ahead forgets what was claimed before it, and nothing later", async () => {
+test("a job created while a clock is ahead forgets what was claimed before it, nothing later", async () => {
   const unserved = await createUnserved();
   const tenant = await createTenant(unserved);
   const clock = { latestMs: () => Date.now() + 1000, hasMoved: () => true };
@@ -333,7 +333,7 @@ test("a job that was created while a clock is ahead forgets what was claimed bef
   ]);
 });
 
-test("a clock that is set ahead ends no job's delay, and one that a job did not know prolongs none", async () => {
+test("a clock set ahead ends no job's delay, and an unknown one prolongs none", async () => {
   const unserved = await createUnserved();
   const pool = openStorePool(unserved);
   const { id: tenantId } = await createTenant(unserved);
@@ -418,7 +418,7 @@ test("re-stamping forgets no record by a clock that is ahead", async () => {
   expect((await client.claim(ORDER)).outcome.case).toBe("completed");
 });
 
-test("a clock that is ahead lets no claim take over a record that ends only by it, if it was set just before", async () => {
+test("a clock just set ahead lets no claim take over a record that ends only by it", async () => {
   const { tenant, client } = await newCaller();
   await complete(client);
   await setClockAhead(database, 15);
@@ -458,7 +458,7 @@ test("a heartbeat stores no move of a clock that has been set right since", asyn
   expect(await storedMinutes()).toBe(0);
 });
 
-test("a heartbeat that sees the clock set stores it at once, for replicas that start before the next one", async () => {
+test("a heartbeat that sees the clock set stores it at once for new replicas", async () => {
   const unserved = await createUnserved();
   const pool = openStorePool(unserved);
   const databaseClock = createDatabaseClockWatch({ onMoved: () => {}, onAccepted: () => {} });
@@ -524,7 +524,7 @@ test("replicas that start at the same time do not confirm a wrong clock to each 
   for (const { movedMs } of [first, second]) expect(movedMs() / 60_000).toBeCloseTo(30 * 24 * 60, 0);
 });
 
-test("replicas that all start while the clock is 30 days ahead delete nothing, and grant no key again", async () => {
+test("replicas that all start with the clock 30 days ahead delete and grant nothing", async () => {
   const own = await createTestDatabase();
   onTestFinished(() => own.drop());
   await useSettableClock(own);

@@ -43,7 +43,7 @@ test.each<[string, WorkPage]>([
   expect(last).toBeLessThan(2 * first);
 });
 
-test("the deletion of a tenant begins each batch after the rows of the batches before, in each table", async () => {
+test("a tenant's deletion begins each batch after the previous rows, in each table", async () => {
   const database = await createFilledDatabase();
   const explained: Explained[] = [];
   await database.query("truncate records, record_jobs");

@@ -165,7 +165,7 @@ test("the row of a key's next life has no value of the life that ended", async (
   expect(values.map((row) => new Set(Object.values(row)))).toEqual([new Set([null])]);
 });
 
-test("claims, lookups and administrators read what was encrypted, also on a replica with another first key", async () => {
+test("claims, lookups and administrators read encrypted values, also with another first key", async () => {
   const { caller, admin, onReplica } = await startWithTenant(encryptionKeys(1, 2));
   const other = await onReplica(encryptionKeys(2, 1));
   const { fencingToken } = await grant(caller);
@@ -322,7 +322,7 @@ test("an administrator lists, sees refused and forgets a record that cannot be d
   expect(await grant(connectClient(world.server, tenant.apiKey))).toMatchObject({ attempt: 1 });
 });
 
-test("a replica that lacks the key of the last pass does not start, unless its list begins with none", async () => {
+test("a replica without the last pass's key does not start, unless its list begins with none", async () => {
   await startReplica(encryptionKeys(1));
   const passIs = (keyId: number | null) =>
     expect.poll(() => database.query("select key_id from encryption_pass")).toEqual([{ key_id: keyId }]);

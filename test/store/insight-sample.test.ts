@@ -253,7 +253,7 @@ describe("the samplers of two replicas", () => {
     expect([...storing.failures, ...other.failures]).toEqual([]);
   });
 
-  test("ignore a claim that was selected before the sample was halved, unless its key is deep enough", async () => {
+  test("ignore a claim selected before the sample was halved, unless its key is deep enough", async () => {
     const tenant = await createTenant(database);
     const storing = startSampler();
     storing.swept(sweptKeys(tenant, 0, 200));

@@ -65,7 +65,7 @@ test.each([
     await database.query("alter table audit_events rename to events_away");
     for (let failures = 0; failures < FAILURES; failures++) {
       await expect(look()).rejects.toThrow();
-      // Six of these looks attempt to renew.
+      // Six of these checks attempt to renew.
       vi.advanceTimersByTime(RETRY_MS / 20);
     }
     expect([await readId(database), changes]).toEqual([idBefore, []]);
@@ -131,7 +131,7 @@ test("concurrent looks renew the installation once, and none of them fails", asy
   expect(changes).toHaveLength(1);
 });
 
-test("while looks fail, calls are refused with a retry delay, and afterwards the service works as before", async () => {
+test("while checks fail, calls are refused with a retry delay; then the service works", async () => {
   const database = await newDatabase();
   const server = await startTestServer(database.url, {}, { heartbeatMs: 200 });
   onTestFinished(() => server.stop());

@@ -81,7 +81,7 @@ test("rows that were restored into the same tables renew the installation", LONG
   await expectRenewal([server], idBefore, "the installation's id was made in another database");
 });
 
-test("the first replica after half a minute without any gives the installation another id, and no event", async () => {
+test("the first replica after half a minute changes the installation's id, without an event", async () => {
   const first = await startReplica();
   await expect.poll(async () => Number(await readFloor()), PATIENCE).toBeGreaterThan(0);
   const idBefore = await readId();
@@ -120,7 +120,7 @@ test("neither restarts of replicas nor lost connections nor vacuum renew the ins
   expect(await database.query("select 1 from audit_events")).toEqual([]);
 });
 
-test("a tenant that gets the id of a lost tenant is not answered from cached copies of the lost tenant", async () => {
+test("a tenant with a lost tenant's id is not answered from that one's cached copies", async () => {
   const server = await startReplica({ ONCEWARD_CACHE_MIB: "64" });
   const lost = await createTenant(database);
   const theirs = connectClient(server, lost.apiKey);
@@ -135,7 +135,7 @@ test("a tenant that gets the id of a lost tenant is not answered from cached cop
   expect((await mine.claim(ORDER)).outcome.case).toBe("claimed");
 });
 
-test("a call without a credential does not act as another tenant that got the id of the configured one", async () => {
+test("a call without a credential is not another tenant with the configured one's id", async () => {
   const server = await startReplica({ ONCEWARD_ANONYMOUS_TENANT: "anybody" });
   const client = connectClient(server, undefined);
   expect((await client.claim(ORDER)).outcome.case).toBe("claimed");

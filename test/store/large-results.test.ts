@@ -87,7 +87,7 @@ test("a result of 1 MiB is replayed byte for byte", async () => {
   expect(await client.complete({ ...id, fencingToken, result })).toMatchObject({ alreadyCompleted: true });
 });
 
-test("120 results of 1 MiB that are requested at once are all replayed, and the server holds few of them at a time", async () => {
+test("120 results of 1 MiB requested at once are replayed, with few in memory at a time", async () => {
   await copyReport(KEYS - 1);
   const peakMb = await peakDuring(async () => {
     const claims = Array.from({ length: KEYS }, async (_, index) =>

@@ -65,7 +65,7 @@ test("a take-over that takes over nothing returns the clock by which it decided"
   expect((await takeOver(command)).map(({ tenant_id }) => tenant_id)).toEqual([1]);
 });
 
-test("a take-over of a key that is too old, whose row was deleted since it was read, begins no life", async () => {
+test("a take-over of a too old key whose row was deleted after its read begins no life", async () => {
   const old = await claimUntil("deleted", -1);
   expect((await takeOver(old)).filter(isTakenOver).map(({ state }) => state)).toEqual([0]);
   expect(await stateOf("deleted")).toEqual([{ state: 0 }]);
@@ -73,7 +73,7 @@ test("a take-over of a key that is too old, whose row was deleted since it was r
   expect(await claim({ ...old, acceptedUntilMs: undefined })).toBe("claimed");
 });
 
-test("after a loss, a take-over of a key from before it, whose row was swept since it was read, begins no life", async () => {
+test("after a loss, a take-over of an older key whose row was swept begins no life", async () => {
   const command = await claimUntil("swept", MINUTE_MS);
   expect(await claim(command)).toBe("claimed");
   await database.query("update records set lease_expires_at = now() where key = 'swept'");

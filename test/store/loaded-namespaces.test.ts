@@ -68,7 +68,7 @@ test.each([
   ["changed", "update namespaces set max_lease_ms = 9000", 9000],
   ["deleted", "delete from namespaces where name = 'charges'", 1000],
 ])(
-  "a policy that is %s holds once the tenant is read again, for a namespace in use without a load",
+  "a policy that is %s holds once the tenant is read again, for a namespace in use",
   async (_, change, becomesMs) => {
     const { database, read, declare } = await setUp({ max_lease_ms: 1000 });
     await declare("charges", { max_lease_ms: 2000 });
@@ -105,7 +105,7 @@ test("an error of a load reaches its caller, and the next load succeeds", async 
   expect(policyFor(tenant, "charges").maxLeaseMs).toBe(2000);
 });
 
-test("while loading fails again and again, a policy that was changed is unknown; then the new one holds", async () => {
+test("while loading fails, a changed policy is unknown; then the new one holds", async () => {
   const { database, read, declare, loads } = await setUp();
   await declare("charges", { max_lease_ms: 2000 });
   const before = await read();

@@ -63,7 +63,7 @@ async function startClaims(prefix: string) {
   };
 }
 
-test("a migration behind an open transaction lets claims pass, says what blocks it, and runs when that has ended", async () => {
+test("a migration waits for a transaction without blocking claims, and says what blocks it", async () => {
   const dir = await withMigration("8001_column", "alter table records add column later text;");
   const holder = await openTransaction("select from records where key = 'secret order'");
   const claims = await startClaims("column");
@@ -82,7 +82,7 @@ test("a migration behind an open transaction lets claims pass, says what blocks 
   expect(await claims.stop()).toBeGreaterThan(0);
 });
 
-test("an index is built beside callers, after every open transaction; a build that was cut off is repeated", async () => {
+test("an index is built beside callers, after open transactions, and again if cut off", async () => {
   const dir = await withMigration(
     "8002_index",
     "-- Statement by statement\n\ndrop index concurrently if exists records_later;\ncreate index concurrently records_later on records (owner);\n",

@@ -44,7 +44,7 @@ test("through PgBouncer no session state is sent: no named statement, no setting
   expect(sent).not.toMatch(SESSION_SETTING);
 });
 
-test("without PgBouncer statements are prepared once per connection, under the settings of the pool", async () => {
+test("without PgBouncer statements are prepared once a connection, with the pool's settings", async () => {
   const sent = await sentToPostgres({});
   expect(sent).toMatch(NAMED_PARSE);
   expect(sent).toMatch(SESSION_SETTING);

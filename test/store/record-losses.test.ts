@@ -149,7 +149,7 @@ test("a second restore, from a backup that does not know of the first loss, is a
   }
 });
 
-test("a backup from before a loss was stored goes back for each replica that has read of the loss", async () => {
+test("a backup from before a stored loss goes back for each replica that knows of the loss", async () => {
   const [knows, reads] = [await watchOf(0), await watchOf(3)];
   await restore(2);
   await reads.look();

@@ -97,7 +97,7 @@ async function passAgain(database: TestDatabase): Promise<void> {
 
 const PATIENCE = { timeout: 60_000, interval: 50 };
 
-test("plain records are encrypted, re-encrypted under a new key while a mixed fleet serves, and the old key can go", async () => {
+test("records are encrypted, then re-encrypted under a new key by a mixed fleet; the old can go", async () => {
   const RECORDS = 600;
   const database = await newDatabase();
   const pool = openStorePool(database);
@@ -259,7 +259,7 @@ describe("a page of records", () => {
     ]);
   });
 
-  test("a claim with a checkpoint that is completed between its reading and its writing keeps its result", async () => {
+  test("a checkpointed claim completed between its reading and its writing keeps its result", async () => {
     const id = { namespace: "completed", key: "key-0" };
     const { fencingToken } = await grant(client, id);
     await client.extendLease({ ...id, fencingToken, checkpoint: { name: "charged", state: bytes("state") } });

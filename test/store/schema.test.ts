@@ -13,7 +13,7 @@ afterAll(async () => {
   await database?.drop();
 });
 
-test("server/schema.sql is the schema that the migrations create; `npm run schema:dump` writes it", async () => {
+test("server/schema.sql is the migrations' schema; `npm run generate -- schema` writes it", async () => {
   expect(await dumpSchema(database.url)).toBe(await readFile(SCHEMA_FILE, "utf8"));
 });
 

@@ -69,7 +69,7 @@ async function useAll(store: RecordStore): Promise<void> {
   await store.read([first.id], NO_DEADLINE);
 }
 
-test("each statement of callers' operations can be for the table of one shard, which it holds first", () => {
+test("each statement of callers' operations can be for one shard's table, held first", () => {
   for (const statement of sent) {
     const { text } = shardStatement(statement, 7);
     expect(text).not.toMatch(/\brecords\b/);

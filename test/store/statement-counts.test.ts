@@ -36,7 +36,7 @@ afterEach(() => {
   expect(refreshes).toBeLessThanOrEqual((2 * (performance.now() - cachedAtMs)) / REFRESH_MS);
 });
 
-test("a single claim, complete, lookup, extension and release cost one statement each, and a repeat two", async () => {
+test("a single claim, complete, lookup, extension or release costs one statement, a repeat two", async () => {
   const id = { namespace: "charges", key: "single" };
   const result = { kind: Result_Kind.SUCCESS, payload: Buffer.from("paid") };
   let fencingToken = 0n;

@@ -41,7 +41,7 @@ async function rowOf(tenant: TestTenant) {
   return row;
 }
 
-test("a record that was completed within its lease is deleted by the first sweep that finds it due", async () => {
+test("a record completed within its lease is deleted by the first sweep that finds it due", async () => {
   const { tenant, client } = await newCaller({ key_retention_s: 600 });
   const { fencingToken } = await grant(client, { lease: seconds(30) });
   await ageRecords(database, tenant, 20);
@@ -93,7 +93,7 @@ test("an expired result is dropped, and its record stays completed", async () =>
   expect(outcome).toMatchObject({ case: "completed", value: { resultExpired: true } });
 });
 
-test("a repeated complete is distinguished from a different one after the sweep dropped the result", async () => {
+test("a repeated complete is distinguished from another after the result's sweep", async () => {
   const { tenant, client } = await newCaller({ key_retention_s: 3600, result_retention_s: 60 });
   const { fencingToken } = await complete(client, success("paid"));
   await ageRecords(database, tenant, 60 + MARGIN_S + 60);
@@ -105,7 +105,7 @@ test("a repeated complete is distinguished from a different one after the sweep 
   );
 });
 
-test("a record that is examined too early is postponed to when its next part ends, and does not change", async () => {
+test("a record examined too early is postponed to its next part's end, unchanged", async () => {
   const { tenant, client } = await newCaller({ key_retention_s: 3600, result_retention_s: 600 });
   await complete(client, success("paid"));
   await database.query("update records set sweep_at = now() where tenant_id = $1", [tenant.id]);

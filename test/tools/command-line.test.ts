@@ -3,7 +3,7 @@ import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 
 const MODEL = fileURLToPath(new URL("../model/main.ts", import.meta.url));
-const USAGE = "npm run model -- [OPTIONS]";
+const USAGE = "npm run lab -- model [OPTIONS]";
 
 test.each([
   { args: ["--traces", "many", "--help"], status: 0, stdout: USAGE, stderr: "" },

@@ -70,7 +70,7 @@ test.for([
   expect(server.output.join("\n")).not.toContain("trace_id");
 });
 
-test("the last spans are exported before the process ends, and the SDK is loaded while tracing is on", async () => {
+test("the last spans are exported before the end, and the SDK is loaded for tracing", async () => {
   const collector = await newCollector();
   const server = await newServer(
     { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${collector.url}/own/path`, OTEL_BSP_SCHEDULE_DELAY: "600000" },

@@ -3,7 +3,7 @@ import { createTestDatabase } from "../helpers/database/database.ts";
 import { exchange } from "../helpers/network/raw-socket.ts";
 import { startTestServer } from "../helpers/servers/server.ts";
 
-test("with an anonymous tenant, a call needs a loopback Host, so that no page can rebind its name", async () => {
+test("with an anonymous tenant, a call needs a loopback Host, against rebound names", async () => {
   const database = await createTestDatabase();
   onTestFinished(() => database.drop());
   const server = await startTestServer(database.url, { ONCEWARD_ANONYMOUS_TENANT: "demo" });

@@ -115,7 +115,7 @@ const AUTHENTICATION = ["read_api_keys", "read_tenants", "read_namespaces"];
 const JUDGED_BY_THE_DATABASE = "api_key.expires_at";
 
 describe.each(RPCS)("%s", (_title, method) => {
-  test("every value of every field gets an answer from the catalogue, and a refusal names the field", {
+  test("every value of every field gets an answer of the catalogue; a refusal names it", {
     timeout: 60_000,
   }, async () => {
     const caller = await createCaller(target, session, method);

@@ -107,7 +107,7 @@ describe.each(TRANSPORT_NAMES)("bad input over %s", (transport) => {
     );
   });
 
-  test("a completion without a result, with an unspecified kind or with 65 entries of metadata is refused", async () => {
+  test("a completion without a result, of unknown kind or with 65 metadata entries is refused", async () => {
     const metadata = Object.fromEntries(Array.from({ length: 65 }, (_, i) => [`name-${i}`, "v"]));
     await expectRefused(() => client.complete({ ...ORDER, fencingToken: 1n }), ["result"]);
     await expectRefused(() => client.complete({ ...ORDER, fencingToken: 1n, result: {} }), ["result.kind"]);

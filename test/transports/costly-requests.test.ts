@@ -10,7 +10,7 @@ import { measureCosts } from "../tools/fuzz/costs.ts";
 const MIB = 1024 * 1024;
 /** `npm run bench` checks 50 ms (P13) on an idle machine; machines that run tests are busy. */
 const MAX_WORK_MS = 150;
-/** RPCs with a list, a map, a mask or a large limit; `npm run fuzz` tests all RPCs. */
+/** RPCs with a list, a map, a mask or a large limit; `npm run lab -- fuzz` tests all RPCs. */
 const RPCS_HERE = new Set(["Complete", "Batch", "UpdateNamespace"]);
 /** The requests leave no memory in use, but their garbage may not have been collected yet. */
 const MAX_ADDED_MB = 200;
@@ -58,7 +58,7 @@ describe("every costly request to every RPC by every transport", () => {
   });
 });
 
-test("eight small messages without a credential that would inflate to 8 MiB of items delay no other call", async () => {
+test("eight small anonymous messages that would inflate to 8 MiB of items delay no other call", async () => {
   const { server, database } = target;
   const { apiKey } = await createTenant(database);
   const bomb = brotliCompressSync(Buffer.alloc(8 * MIB, Uint8Array.of(0x0a, 0)));

@@ -3,7 +3,7 @@ import { startTarget } from "../helpers/attacks/hostility.ts";
 import { makeCertificate } from "../helpers/network/certificates.ts";
 import { fuzz, MAX_RSS_MB } from "../tools/fuzz/fuzz.ts";
 
-/** `npm run fuzz` runs longer, with any seed. */
+/** `npm run lab -- fuzz` runs longer, with any seed. */
 const SEED = 1;
 /** On a busy machine, the bystander's handshakes take long. */
 const PATIENT = { ONCEWARD_REQUEST_TIMEOUT: "10s" };

@@ -117,7 +117,7 @@ test.each(CALLERS)(
   },
 );
 
-test("a message without memory in the inbound budget waits, and is refused after a while or read when memory is released", async () => {
+test("a message without inbound memory waits until it is read or, after a while, refused", async () => {
   const session = await connectHttp2(target.server.grpcPort);
   onTestFinished(() => session.destroy());
   const headers = grpcHeaders("Batch", target.tenant.apiKey);

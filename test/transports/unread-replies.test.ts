@@ -39,7 +39,7 @@ async function untilServed(sockets: readonly RawSocket[]): Promise<void> {
   await untilStill(sum, isLive);
 }
 
-test("batches of results, pipelined by any caller on many connections, cost one answer a connection", async () => {
+test("pipelined batches of results on many connections cost one answer a connection", async () => {
   const request = await largeBatch(target);
   await untilServed(await flood(target.server.httpPort, 40, request.repeat(16)));
   await target.expectUnharmed();
@@ -65,7 +65,7 @@ test("pipelined scrapes that no one reads cost bounded memory, and the probes ar
   await target.expectUnharmed();
 });
 
-test("a burst without a credential, on many connections, delays the probes by little and costs bounded memory", async () => {
+test("an anonymous burst on many connections delays probes little and costs bounded memory", async () => {
   const requests = WHO_AM_I_REQUEST.repeat(8) + OPENAPI_REQUEST.repeat(8);
   const sockets = await flood(target.server.httpPort, 400, requests);
   await isLive();

@@ -104,7 +104,7 @@ describe("over native gRPC", () => {
     },
   );
 
-  test("a call without a message, with half of one or with two is UNIMPLEMENTED, as in gRPC's specification", async () => {
+  test("a call with no message, half of one or two is UNIMPLEMENTED, as gRPC specifies", async () => {
     const headers = grpcHeaders("Batch", apiKey);
     const message = batchOf(1000);
     for (const body of [Buffer.alloc(0), message.subarray(0, 500), Buffer.concat([message, message])]) {

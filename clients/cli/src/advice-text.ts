@@ -1,12 +1,8 @@
-import {
-  adviceOf,
-  describeInsufficientData,
-  describeVerdict,
-  type GetRetentionAdviceResponse,
-  judge,
-  type RetentionCandidate,
-  VERDICT_NAMES,
-} from "@onceward/client/admin";
+import type { GetRetentionAdviceResponse, RetentionCandidate } from "@onceward/client/admin";
+import { describeInsufficientData } from "#words/insufficient-data";
+import { adviceOf } from "#words/retention-advice";
+import { judge } from "#words/retention-verdict";
+import { describeVerdict, VERDICT_NAMES } from "#words/verdict-words";
 import type { Column } from "./output.ts";
 import { renderTable } from "./table.ts";
 import { formatDuration, formatMoment, Moment, Span } from "./times.ts";

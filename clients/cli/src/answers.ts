@@ -1,19 +1,17 @@
 import { createReadStream } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { ConnectError } from "@connectrpc/connect";
+import { errorFromCall, ListRecordsRequest_Order, type TenantAdmin } from "@onceward/client/admin";
+import { Record_State, type RecordMessage } from "@onceward/client/proto";
 import {
   type Answered,
   type Answers,
-  errorFromCall,
-  ListRecordsRequest_Order,
   MAX_ANSWERS_BYTES,
   type Matched,
   matchAnswers,
   readAnswers,
   reconciliationFile,
-  type TenantAdmin,
-} from "@onceward/client/admin";
-import { Record_State, type RecordMessage } from "@onceward/client/proto";
+} from "#words/answers";
 import { readText } from "./bounded-text.ts";
 import { EXIT, messageOf, Outcome, UsageError } from "./failure.ts";
 import { confirm, type Host } from "./host.ts";
@@ -37,10 +35,10 @@ const CHANGED = new Set(["CLAIM_SUPERSEDED", "ALREADY_COMPLETED", "RECORD_NOT_FO
 export async function writeKeys(
   file: string,
   records: readonly RecordMessage[],
-  providerLinks: ReadonlyMap<string, string>,
+  links: ReadonlyMap<string, string>,
 ): Promise<void> {
   const options = { flag: "wx", mode: 0o600 } as const;
-  await writeFile(file, reconciliationFile(records, providerLinks), options).catch((error) => {
+  await writeFile(file, reconciliationFile(records, links), options).catch((error) => {
     throw new UsageError(`--csv: ${messageOf(error)}.`);
   });
 }

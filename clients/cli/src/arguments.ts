@@ -1,6 +1,6 @@
-import { parseBytes } from "@onceward/client/admin";
 import { type Command, InvalidArgumentError, Option } from "commander";
-import { choiceParser } from "./choices.ts";
+import { parseBytes } from "#words/bytes";
+import type { TypedField } from "#words/field-facts";
 import { UsageError } from "./failure.ts";
 import { visible } from "./terminal.ts";
 
@@ -27,15 +27,6 @@ export function refuseExcess(made: Command): void {
 export function parseCount(text: string): number {
   if (/^\d{1,15}$/.test(text)) return Number(text);
   throw new InvalidArgumentError("It must be a whole number.");
-}
-
-/** The largest value of an int32, as which the contract has most numbers. */
-const MAX_INT32 = 2 ** 31 - 1;
-
-/** Returns the number if a field of the type int32 can have it. @throws InvalidArgumentError. */
-export function checkInt32(value: number): number {
-  if (value <= MAX_INT32) return value;
-  throw new InvalidArgumentError(`It must be at most ${MAX_INT32}.`);
 }
 
 /** Parses the largest number of items in a list. @throws InvalidArgumentError. */
@@ -72,9 +63,6 @@ export function parseFingerprint(text: string): Uint8Array<ArrayBuffer> {
     "It must be 64 hexadecimal digits, as records show prints them, or base64, as --json prints it.",
   );
 }
-
-/** Parses "true" or "false", in any case. @throws InvalidArgumentError. */
-export const parseFlag: (text: string) => boolean = choiceParser({ true: true, false: false });
 
 /** An option that sets a field of a message. */
 export interface Field<Init> {
@@ -114,7 +102,17 @@ export function readFieldOptions<Init extends object>(
   };
 }
 
-/** Returns an option's parser for which one word, in any case, unsets the field. */
-export function unsetBy<Init extends object>(word: string, parse: (text: string) => Init) {
-  return (text: string): Init | Record<never, never> => (text.toLowerCase() === word ? {} : parse(text));
+/** Returns an option for each field of a message, named after it, which sets it. @param unset the word that unsets a field, in any case. */
+export function fieldOptions<Init>(fields: readonly TypedField[], unset: string): readonly Field<Init>[] {
+  return fields.map(({ name, path, label, help, kind }) => ({
+    flags: `--${label.replaceAll(" ", "-")} <${kind.placeholder}>`,
+    description: `${help}; "${unset}" unsets it`,
+    path,
+    parse(text) {
+      if (text.toLowerCase() === unset) return {} as Init;
+      const value = kind.parse(text);
+      if (value === undefined) throw new InvalidArgumentError(kind.example);
+      return { [name]: value } as Init;
+    },
+  }));
 }

@@ -1,12 +1,8 @@
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
-import {
-  ACTIONS_WITHOUT_RPC,
-  IdentityService,
-  OperatorService,
-  TenantAdminService,
-} from "@onceward/client/admin";
+import { IdentityService, OperatorService, TenantAdminService } from "@onceward/client/admin";
 import { IdempotencyService } from "@onceward/client/proto";
 import { InvalidArgumentError } from "commander";
+import { ACTIONS_WITHOUT_RPC } from "#words/audit-actions";
 import { didYouMean } from "./similar.ts";
 
 const RPCS = [TenantAdminService, OperatorService, IdempotencyService, IdentityService].flatMap(

@@ -1,7 +1,7 @@
 import { Record_State } from "@onceward/client/proto";
 import { InvalidArgumentError } from "commander";
 import { expect, test } from "vitest";
-import { parseByteCount, parseFlag } from "./arguments.ts";
+import { parseByteCount } from "./arguments.ts";
 import { choiceParser, choicesOf } from "./choices.ts";
 import { enumName } from "./output.ts";
 
@@ -28,11 +28,6 @@ test.each(["progress", "not_completed", "unspecified", "STATE_", "", "toString"]
     expect(() => parse(text)).toThrow("in_progress, completed, released, ambiguous");
   },
 );
-
-test("flags are case-insensitive", () => {
-  expect([parseFlag("True"), parseFlag("FALSE")]).toEqual([true, false]);
-  expect(() => parseFlag("yes")).toThrow(InvalidArgumentError);
-});
 
 test("bytes are a number, or one with a binary unit", () => {
   expect(["512", "64KiB", "64kib", "1MiB", "5GiB"].map(parseByteCount)).toEqual([

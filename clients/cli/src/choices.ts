@@ -4,7 +4,7 @@ import { InvalidArgumentError, Option } from "commander";
 export type Choices<Value> = Readonly<Record<string, Value>>;
 
 /** The prefixes that the contract's enumerated values have in JSON, such as STATE_IN_PROGRESS. */
-const CONTRACT_PREFIX = /^(?:state|role|outcome|kind|on_lease_expiry|late_keys)_/;
+const CONTRACT_PREFIX = /^(?:state|role|outcome|kind)_/;
 
 /** Returns the choices of an enum of the contract, without its value for unset. */
 export function choicesOf<Names extends Readonly<Record<string, string | number>>>(

@@ -6,7 +6,7 @@ import { printableJson, visible } from "./terminal.ts";
 /** The exit codes of commands. Programs rely on them; README.md has the same table. */
 export const EXIT = {
   ok: 0,
-  /** The service refused the call, or the answer to the question was no: nothing was changed. */
+  /** The service refused the call, or the question was answered with no: nothing was changed. */
   refused: 1,
   /** The command is invalid, or asks a question without a terminal: nothing was changed. */
   usage: 2,

@@ -1,12 +1,6 @@
-import {
-  defectTitle,
-  describeInsufficientData,
-  KeyDefect,
-  type KeyEvidence,
-  type KeyQuality,
-  type KeySuspicion,
-  measureWords,
-} from "@onceward/client/admin";
+import { KeyDefect, type KeyEvidence, type KeyQuality, type KeySuspicion } from "@onceward/client/admin";
+import { describeInsufficientData } from "#words/insufficient-data";
+import { defectTitle, measureWords } from "#words/key-quality-words";
 import { type Column, enumName } from "./output.ts";
 import { formatMoment, Moment } from "./times.ts";
 

@@ -79,7 +79,7 @@ test("a removed profile is deleted, with its key", async () => {
   expect(await run("profile use staging")).toMatchObject({ exit: 4 });
 });
 
-test("options come before the profile they name, that before the environment, and that before the profile in use", async () => {
+test("options come before the named profile, the environment and the profile in use", async () => {
   await keep("staging");
   await keep("production");
   const env = { ONCEWARD_ADDRESS: "http://env:1", ONCEWARD_API_KEY: "ow_env" };

@@ -81,8 +81,11 @@ test.each([
     ["retention", "set", "charges", "--key", "long"],
     "onceward: option '--key <duration>' argument 'long' is invalid",
   ],
-  [["operator", "tenants", "limits", "a", "--burst", "2147483648"], "It must be at most 2147483647."],
-  [["tenant", "set", "--max-result-bytes", "5GiB"], "It must be at most 2147483647."],
+  [
+    ["operator", "tenants", "limits", "a", "--burst", "2147483648"],
+    "a whole number such as 500, at most 2147483647.",
+  ],
+  [["tenant", "set", "--max-result-bytes", "5GiB"], "64KiB or 5GiB, at most 2147483647."],
   [["profile", "set", "a", "--address", "nowhere"], "onceward: Give --address and a URL"],
 ])("%j is wrong usage, and says what is missing", async (args, message) => {
   const { host, printed } = hostWith(args);

@@ -1,10 +1,4 @@
-import {
-  DeclinedCall_Outcome,
-  describeLease,
-  type GetKeyHistoryResponse,
-  keyHistoryOf,
-  leaseOf,
-} from "@onceward/client/admin";
+import { DeclinedCall_Outcome, type GetKeyHistoryResponse } from "@onceward/client/admin";
 import {
   type Attempt,
   Attempt_Ending,
@@ -14,6 +8,8 @@ import {
   type Result,
   Result_Kind,
 } from "@onceward/client/proto";
+import { keyHistoryOf } from "#words/key-history";
+import { describeLease, leaseOf } from "#words/record-lease";
 import { enumName } from "./output.ts";
 import { renderFacts, renderTable } from "./table.ts";
 import { formatMoment } from "./times.ts";

@@ -6,7 +6,7 @@ import { responseCodec } from "../../typescript/src/http/whole-response.ts";
 import { UsageError } from "./failure.ts";
 import { parseHttpStatus, readResolution } from "./resolution.ts";
 
-test("a result in a file is stored byte for byte; one that is too large, not UTF-8 or missing is refused", async () => {
+test("a result in a file is stored byte for byte; too large, not UTF-8 or missing is refused", async () => {
   const dir = await mkdtemp(join(tmpdir(), "ow-resolution-"));
   onTestFinished(() => rm(dir, { recursive: true, force: true }));
   const file = join(dir, "result.json");

@@ -26,7 +26,7 @@ test("facts are aligned", () => {
   ).toBe("key      order-1\nattempt  2\n");
 });
 
-test("control characters in a cell, and bidirectional ones, neither break a line nor control the terminal", () => {
+test("control and bidirectional characters in a cell break no line and control no terminal", () => {
   const owner = "\u001b[2Jworker\r\n\u009b1m\u202e";
   expect(renderTable(["OWNER"], [[owner]])).toBe("OWNER\n�[2Jworker���1m�\n");
   expect(renderFacts([["owner", owner]])).toBe("owner  �[2Jworker���1m�\n");

@@ -69,7 +69,7 @@ test("JSON has no control character, and its reader gets the text unchanged", ()
   }
 });
 
-test("an error of the service is one line without control characters, and with --json unchanged for its reader", () => {
+test("a service's error is one line without control characters, and unchanged with --json", () => {
   const cause = new OncewardError("INTERNAL", `first\n${HOSTILE}`, { code: Code.Internal });
   const failure = new ServiceFailure(cause, "request-1");
   expect(hasControls(describeFailure(failure) ?? "")).toBe(false);

@@ -1,22 +1,14 @@
 import {
   type Duration,
-  durationFromMs,
   durationMs,
   type Timestamp,
   timestampFromMs,
   timestampMs,
 } from "@bufbuild/protobuf/wkt";
-import { formatDurationMs, parseDurationMs } from "@onceward/client/admin";
 import { InvalidArgumentError } from "commander";
+import { formatDurationMs, parseDurationMs } from "#words/durations";
 
-/** Parses a duration. @throws InvalidArgumentError, which commander shows with the option's name. */
-export function parseDuration(text: string): Duration {
-  const ms = parseDurationMs(text);
-  if (ms === undefined) throw new InvalidArgumentError("It must be a duration such as 90s, 15m, 24h or 7d.");
-  return durationFromMs(ms);
-}
-
-/** Returns the text that `parseDuration` reads as the same duration; "-" for undefined. */
+/** Returns a duration as options take it; "-" for undefined. */
 export function formatDuration(duration: Duration | undefined): string {
   return duration === undefined ? "-" : formatDurationMs(durationMs(duration));
 }

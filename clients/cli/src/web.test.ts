@@ -5,14 +5,14 @@ import { runProgram } from "./program.ts";
 async function run(args: readonly string[], origin: string, isTerminal = true) {
   const printed = { out: "", err: "" };
   const opened: string[] = [];
-  const nobody = () => Promise.reject(new Error("no terminal"));
+  const noTerminal = () => Promise.reject(new Error("no terminal"));
   const write = (text: string) => {
     printed.out += text;
   };
   const exit = await runProgram({
     ...{ args: [...args, "--web"], homeDir: "/nowhere", isInteractive: isTerminal, isTerminal },
     env: { XDG_CONFIG_HOME: "/nowhere", ...(origin && { ONCEWARD_CONSOLE_ORIGIN: origin }) },
-    ...{ write, writeHeading: write, ask: nobody, askSecret: nobody, readInput: nobody },
+    ...{ write, writeHeading: write, ask: noTerminal, askSecret: noTerminal, readInput: noTerminal },
     warn: (text) => {
       printed.err += text;
     },

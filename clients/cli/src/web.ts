@@ -1,6 +1,6 @@
-import { recordHref } from "@onceward/client/admin";
 import { Record_State } from "@onceward/client/proto";
 import { type Command, CommanderError } from "commander";
+import { recordHref } from "#words/record-address";
 import {
   CONSOLE_ADDRESS,
   consoleOrigin,

@@ -6,7 +6,7 @@ import (
 )
 
 // A jump of the wall clock against the monotonic one counts as a suspension of the machine from this length on: shorter than
-// the margin of the shortest lease (100 ms of 1 s), and longer than clocks are slewed between two looks.
+// the margin of the shortest lease (100 ms of 1 s), and longer than clocks are slewed between two readings.
 const minSuspension = 50 * time.Millisecond
 
 // leaseClock is the monotonic clock plus the time during which the machine was suspended: the monotonic clock stops

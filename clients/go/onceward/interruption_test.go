@@ -9,7 +9,6 @@ import (
 	"os"
 	"runtime"
 	"testing"
-	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -68,59 +67,10 @@ func TestAnInterruptedFunctionLeavesItsClaimToThePolicy(t *testing.T) {
 	}
 }
 
-func TestAFunctionThatFailsOnceItsContextHasEndedLeavesItsClaimToThePolicy(t *testing.T) {
-	for name, each := range map[string]struct {
-		end  func(*oncewardtest.Service, context.CancelFunc)
-		err  error
-		want oncewardv1.Record_State
-	}{
-		"the caller's": {
-			func(_ *oncewardtest.Service, cancel context.CancelFunc) { cancel() }, errBankSaysNo, oncewardv1.Record_STATE_IN_PROGRESS},
-		"the client's": {
-			func(service *oncewardtest.Service, _ context.CancelFunc) { go closeAtOnce(service.Client) },
-			errBankSaysNo, oncewardv1.Record_STATE_IN_PROGRESS},
-		"the caller's, certainly without an effect": {
-			func(_ *oncewardtest.Service, cancel context.CancelFunc) { cancel() },
-			&onceward.NoEffectError{Cause: errBankSaysNo}, oncewardv1.Record_STATE_RELEASED},
-	} {
-		t.Run(name, func(t *testing.T) {
-			service := oncewardtest.New(t, oncewardtest.Options{})
-			ctx, cancel := context.WithCancel(t.Context())
-			defer cancel()
-			_, err := onceward.Run(ctx, service.Client, charges, func(ctx context.Context, _ *onceward.Claim) (charge, error) {
-				each.end(service, cancel)
-				<-ctx.Done()
-				return charge{}, each.err
-			})
-			if err != each.err {
-				t.Errorf("the caller got %v", err)
-			}
-			expectState(t, service, each.want)
-		})
-	}
-}
-
 func closeAtOnce(client *onceward.Client) {
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
 	_ = client.Close(ended)
-}
-
-func TestAFunctionWithALostLeaseLeavesItsClaimToThePolicy(t *testing.T) {
-	service := oncewardtest.New(t, oncewardtest.Options{})
-	operation := charges
-	operation.Lease = time.Second
-	_, err := onceward.Run(t.Context(), service.Client, operation, func(ctx context.Context, _ *onceward.Claim) (charge, error) {
-		for range 20 {
-			service.FailNext(oncewardtest.ExtendLease, onceward.ErrInternal)
-		}
-		<-ctx.Done()
-		return charge{}, errBankSaysNo
-	})
-	if err != errBankSaysNo {
-		t.Errorf("the caller got %v", err)
-	}
-	expectState(t, service, oncewardv1.Record_STATE_IN_PROGRESS)
 }
 
 func TestAFunctionThatPanicsOrExitsLeavesItsClaimToThePolicy(t *testing.T) {
@@ -141,55 +91,12 @@ func TestAFunctionThatPanicsOrExitsLeavesItsClaimToThePolicy(t *testing.T) {
 	}
 }
 
-func TestUnknownOnErrorReleasesOnlyWhatHadNoEffect(t *testing.T) {
-	ofOperation := charges
-	ofOperation.OnError = onceward.UnknownOnError
-	for name, each := range map[string]struct {
-		operation onceward.Operation
-		client    onceward.Options
-		err       error
-		want      oncewardv1.Record_State
-	}{
-		"the operation's":   {ofOperation, onceward.Options{}, errBankSaysNo, oncewardv1.Record_STATE_IN_PROGRESS},
-		"the client's":      {charges, onceward.Options{OnError: onceward.UnknownOnError}, errBankSaysNo, oncewardv1.Record_STATE_IN_PROGRESS},
-		"without an effect": {ofOperation, onceward.Options{}, &onceward.NoEffectError{Message: "closed"}, oncewardv1.Record_STATE_RELEASED},
-	} {
-		service := oncewardtest.New(t, oncewardtest.Options{Client: each.client})
-		_, err := onceward.Run(t.Context(), service.Client, each.operation,
-			func(context.Context, *onceward.Claim) (charge, error) { return charge{}, each.err })
-		if err != each.err {
-			t.Errorf("%s: the caller got %v", name, err)
-		}
-		expectState(t, service, each.want)
+func TestTheOnErrorOfAClientIsThatOfItsRuns(t *testing.T) {
+	service := oncewardtest.New(t, oncewardtest.Options{Client: onceward.Options{OnError: onceward.UnknownOnError}})
+	_, err := onceward.Run(t.Context(), service.Client, charges,
+		func(context.Context, *onceward.Claim) (charge, error) { return charge{}, errBankSaysNo })
+	if err != errBankSaysNo {
+		t.Errorf("the caller got %v", err)
 	}
-	wrong := charges
-	wrong.OnError = 2
-	service := oncewardtest.New(t, oncewardtest.Options{})
-	if _, err := onceward.Run(t.Context(), service.Client, wrong, succeeds); !errors.Is(err, onceward.ErrInvalidRequest) {
-		t.Errorf("an OnError of 2 got %v", err)
-	}
-}
-
-func TestAMarkedClaimIsLeftToThePolicyWhateverTheFunctionReturns(t *testing.T) {
-	timedOut := errors.New("the bank timed out")
-	for name, returned := range map[string]error{
-		"a value": nil, "an error": errBankSaysNo, "a terminal error": &onceward.TerminalError{Message: "declined"},
-		"no effect": &onceward.NoEffectError{},
-	} {
-		service := oncewardtest.New(t, oncewardtest.Options{})
-		var marked error
-		_, err := onceward.Run(t.Context(), service.Client, charges,
-			func(_ context.Context, claim *onceward.Claim) (charge, error) {
-				marked = claim.OutcomeUnknown(timedOut)
-				return charge{"ch_1", 100}, returned
-			})
-		var unknown *onceward.OutcomeUnknownError
-		if !errors.As(marked, &unknown) || !errors.Is(marked, timedOut) {
-			t.Errorf("the mark returned %v", marked)
-		}
-		if want := map[bool]error{true: marked, false: returned}[returned == nil]; err != want {
-			t.Errorf("%s: the caller got %v", name, err)
-		}
-		expectState(t, service, oncewardv1.Record_STATE_IN_PROGRESS)
-	}
+	expectState(t, service, oncewardv1.Record_STATE_IN_PROGRESS)
 }

@@ -111,35 +111,6 @@ func TestAnErrorOfTheFunctionReleasesTheClaim(t *testing.T) {
 	}
 }
 
-func TestAFunctionThatCannotKnowItsOutcomeLeavesItsClaimToThePolicy(t *testing.T) {
-	service := oncewardtest.New(t, oncewardtest.Options{
-		Namespaces: map[string]oncewardtest.Policy{"refunds": {Hold: true}},
-	})
-	timeout := errors.New("the bank timed out")
-	unknown := fmt.Errorf("charge: %w", &onceward.OutcomeUnknownError{Cause: timeout})
-	operations := []onceward.Operation{charges, {Namespace: "refunds", Key: "order-1"}}
-	for _, operation := range operations {
-		// The program's classifier is not asked: a time-out is not a failure.
-		operation.IsTerminal = func(error) bool { return true }
-		_, err := onceward.Run(t.Context(), service.Client, operation,
-			func(context.Context, *onceward.Claim) (charge, error) { return charge{}, unknown })
-		if err != unknown || !errors.Is(err, timeout) {
-			t.Errorf("the caller got %v", err)
-		}
-		operation.OnInProgress = onceward.FailInProgress
-		if _, err = onceward.Run(t.Context(), service.Client, operation, succeeds); !errors.Is(err, onceward.ErrInProgress) {
-			t.Errorf("a delivery within the lease got %v", err)
-		}
-	}
-	service.Advance(30 * time.Second)
-	if result, err := onceward.RunDetailed(t.Context(), service.Client, operations[0], succeeds); err != nil || result.Attempt != 2 {
-		t.Errorf("under RECLAIM, a delivery after the lease got %v, %v", result, err)
-	}
-	if _, err := onceward.Run(t.Context(), service.Client, operations[1], succeeds); !errors.Is(err, onceward.ErrAmbiguous) {
-		t.Errorf("under HOLD, a delivery after the lease got %v", err)
-	}
-}
-
 func TestTheOuterOfATerminalAndAnUnknownErrorCounts(t *testing.T) {
 	terminal, unknown := &onceward.TerminalError{Message: "declined"}, &onceward.OutcomeUnknownError{Message: "timed out"}
 	for name, each := range map[string]struct {
@@ -206,37 +177,6 @@ func TestErrorsAreAskedForByReasonAndByType(t *testing.T) {
 	accepted.AcceptAmbiguous = true
 	if _, err = onceward.Run(t.Context(), service.Client, accepted, succeeds); err != nil {
 		t.Errorf("a delivery that accepts ambiguity got %v", err)
-	}
-}
-
-func TestACancelledWaitGivesBackNothingAndRunsNothing(t *testing.T) {
-	service := oncewardtest.New(t, oncewardtest.Options{})
-	holding, done := make(chan struct{}), make(chan struct{})
-	finished := make(chan error)
-	go func() {
-		_, err := onceward.Run(t.Context(), service.Client, charges,
-			func(context.Context, *onceward.Claim) (charge, error) {
-				close(holding)
-				<-done
-				return charge{}, nil
-			})
-		finished <- err
-	}()
-	<-holding
-	why := errors.New("the caller left")
-	ctx, cancel := context.WithCancelCause(t.Context())
-	waiting := make(chan error)
-	go func() {
-		_, err := onceward.Run(ctx, service.Client, charges, succeeds)
-		waiting <- err
-	}()
-	cancel(why)
-	if err := <-waiting; err != why {
-		t.Errorf("the caller got %v", err)
-	}
-	close(done)
-	if err := <-finished; err != nil {
-		t.Errorf("the holder got %v", err)
 	}
 }
 

@@ -27,7 +27,7 @@ test("a request of a connection is answered when the answer before it is sent", 
   }
 });
 
-test("a connection with more than 16 waiting requests is cut, and no more of what was read from it is parsed", async () => {
+test("a connection with more than 16 waiting requests is cut, and no further bytes are parsed", async () => {
   const { socket, parsed } = await send(2000, () => {});
   await once(socket, "close");
   expect(parsed).toHaveBeenCalledTimes(18);

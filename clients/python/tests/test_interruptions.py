@@ -2,7 +2,6 @@
 
 import asyncio
 import concurrent.futures
-import threading
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -16,8 +15,6 @@ from onceward import (
     Onceward,
     OncewardError,
     OutcomeUnknownError,
-    TerminalError,
-    current_claim,
 )
 from onceward.aio import Onceward as AioOnceward
 from onceward.testing import TestingOnceward, TestingPolicy
@@ -147,28 +144,11 @@ def test_an_error_releases_the_claim_unless_the_effect_may_have_happened(
         assert _is_unknown(testing) is unknown
 
 
-@pytest.mark.parametrize("run", [_run_threads, _run_aio])
-def test_with_on_error_unknown_only_a_no_effect_error_releases(run: Callable[..., Any]) -> None:
-    for error, unknown in (RuntimeError("refused"), True), (NoEffectError("refused"), False):
-        with TestingOnceward(policy=_HOLD) as testing:
-            with pytest.raises(type(error)):
-                run(testing, lambda _, error=error: _raise(error), on_error="unknown")
-            assert _is_unknown(testing) is unknown
-
-
 @pytest.mark.parametrize("client", [Onceward, AioOnceward])
 def test_another_word_for_on_error_is_refused(client: Any) -> None:
     with pytest.raises(InvalidRequestError) as refused:
         client("http://localhost:1", api_key="key", on_error="ignore")
     assert [each.field for each in refused.value.violations] == ["on_error"]
-
-
-def test_the_programs_classifier_comes_before_an_interruption() -> None:
-    with TestingOnceward(policy=_HOLD) as testing:
-        with pytest.raises(TerminalError):
-            _run_threads(testing, lambda _: _raise(TimeoutError()), classify_error=lambda _: "terminal")
-        with pytest.raises(TerminalError):
-            _run_threads(testing, lambda _: "again")
 
 
 def test_what_the_caller_of_a_run_handles_says_nothing_about_the_function() -> None:
@@ -181,41 +161,6 @@ def test_what_the_caller_of_a_run_handles_says_nothing_about_the_function() -> N
             with pytest.raises(RuntimeError), testing.onceward.claim("charges", "order-1"):
                 raise RuntimeError("refused") from None
         assert not _is_unknown(testing)
-
-
-@pytest.mark.parametrize("run", [_run_threads, _run_aio])
-@pytest.mark.parametrize("ending", ["returns", "raises"])
-def test_a_marked_claim_is_neither_stored_nor_released(run: Callable[..., Any], ending: str) -> None:
-    def charge(_: Any) -> str:
-        marked = current_claim().outcome_unknown(ConnectionError("reset"))
-        assert isinstance(marked.__cause__, ConnectionError)
-        if ending == "raises":
-            raise NoEffectError("the framework's answer")
-        return "the framework's answer"
-
-    expected = NoEffectError if ending == "raises" else OutcomeUnknownError
-    with TestingOnceward(policy=_HOLD) as testing:
-        with pytest.raises(expected):
-            run(testing, charge)
-        assert _is_unknown(testing)
-
-
-def test_an_error_after_the_claim_was_lost_leaves_the_outcome_unknown() -> None:
-    with TestingOnceward(policy=_HOLD) as testing:
-        onceward = Onceward(testing.address, api_key="testing")
-        begun = threading.Event()
-
-        def charge(claim: Any) -> None:
-            begun.set()
-            claim.wait_until_lost()
-            raise RuntimeError("stopped")
-
-        with concurrent.futures.ThreadPoolExecutor(1) as threads:
-            running = threads.submit(onceward.run, "charges", "order-1", charge)
-            begun.wait()
-            onceward.close(timeout_ms=0)
-            assert isinstance(running.exception(), RuntimeError)
-        assert _is_unknown(testing)
 
 
 # Python 3.10 does not tell a task that its caller left.

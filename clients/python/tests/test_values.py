@@ -155,16 +155,11 @@ def test_a_type_that_can_not_be_stored_is_refused_before_anything_runs(kind: Any
     [
         {1: "a", "1": "b"},
         {None: 1},
-        2**53,
-        -(2**53),
-        1e17,
         [{"cents": 2**70}],
-        float("nan"),
         b"a",
         {1},
         Colour.RED,
         Decimal(1),
-        "\ud800",
     ],
 )
 def test_a_value_that_json_would_change_is_not_stored(value: Any) -> None:
@@ -173,18 +168,6 @@ def test_a_value_that_json_would_change_is_not_stored(value: Any) -> None:
     assert (raised.value.reason, raised.value.stored) == ("RESULT_NOT_JSON", True)
 
 
-@pytest.mark.parametrize("value", [2**53 - 1, 1e22, 1.5, -0.0, {"a": True}])
-def test_other_numbers_are_stored(value: Any) -> None:
-    with TestingOnceward() as testing:
-        assert testing.onceward.run("charges", "order-1", lambda _: value) == value
-
-
 def test_a_dataclass_or_a_model_counts_as_its_members() -> None:
     members = {"id": str(_ID), "lines": [{"cents": "1.10", "at": _NOW}], "parent": None, "note": None}
     assert fingerprint_of(Charge(_ID, [_LINE])) == fingerprint_of(members)
-
-
-@pytest.mark.parametrize("value", [2**53, 1e17, {"a": [2**60]}])
-def test_a_fingerprint_of_a_number_that_a_double_does_not_hold_is_refused(value: Any) -> None:
-    with pytest.raises(InvalidRequestError):
-        fingerprint_of(value)

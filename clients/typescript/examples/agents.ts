@@ -1,5 +1,5 @@
 /**
- * `npm run example:agents`: an agent whose process is killed in the middle of a refund. It is started again until its run
+ * `npm run example -- agents`: an agent whose process is killed in the middle of a refund. It is started again until its run
  * ends, and each time the model asks for the refund once more. The bank has no idempotency keys: its ledger is a file. The
  * first agent asks the bank what became of the refund; the second one can't, and its model is told that the outcome is unknown.
  */

@@ -1,5 +1,5 @@
 /**
- * `npm run example:inbox`: effects that are rows in the consumer's own Postgres. The record that an event was handled
+ * `npm run example -- inbox`: effects that are rows in the consumer's own Postgres. The record that an event was handled
  * commits together with its invoice, so that no crash can separate them. Then a worker is killed after its commit,
  * before it completes the claim: the completion has committed, too, and a relay delivers it to the service.
  */

@@ -1,5 +1,5 @@
 /**
- * `npm run example:kafka`: a worker that charges orders from a topic of Kafka. The producer sends each order twice. The
+ * `npm run example -- kafka`: a worker that charges orders from a topic of Kafka. The producer sends each order twice. The
  * first worker leaves after some orders, and another one continues after the last committed offset.
  */
 

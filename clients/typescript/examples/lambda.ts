@@ -1,5 +1,5 @@
 /**
- * `npm run example:lambda`: a Lambda function behind a queue. The loop stands for the event source mapping of SQS: it
+ * `npm run example -- lambda`: a Lambda function behind a queue. The loop stands for the event source mapping of SQS: it
  * invokes the handler with a batch, deletes what the answer does not name, and delivers the rest again. Some messages
  * are delivered twice in a batch, and one in six fails at first.
  */

@@ -1,5 +1,5 @@
 /**
- * `npm run example:nats`: a worker that charges orders from a JetStream stream. The producer sends each order twice. The
+ * `npm run example -- nats`: a worker that charges orders from a JetStream stream. The producer sends each order twice. The
  * first worker loses its connection before it has acknowledged a message, so that JetStream delivers the messages
  * again, too.
  */

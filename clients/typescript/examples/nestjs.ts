@@ -1,5 +1,5 @@
 /**
- * `npm run example:nestjs`: a NestJS application that charges, and its clients that send each request twice at once and
+ * `npm run example -- nestjs`: a NestJS application that charges, and its clients that send each request twice at once and
  * then again. Node runs this file without a compiler, so its decorators are calls; each comment shows the decorator.
  */
 

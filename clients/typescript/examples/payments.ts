@@ -1,5 +1,5 @@
 /**
- * `npm run example:payments`: an endpoint that charges, before a provider that charges again on every call. Its clients
+ * `npm run example -- payments`: an endpoint that charges, before a provider that charges again on every call. Its clients
  * disconnect from their first request and then send two more at once.
  */
 

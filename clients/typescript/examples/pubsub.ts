@@ -1,5 +1,5 @@
 /**
- * `npm run example:pubsub`: a worker that charges orders from a subscription of Google Pub/Sub. The publisher sends each
+ * `npm run example -- pubsub`: a worker that charges orders from a subscription of Google Pub/Sub. The publisher sends each
  * order twice, and the provider is away for the first charges, so that Pub/Sub delivers these messages again, too.
  */
 

@@ -1,5 +1,5 @@
 /**
- * `npm run example:rabbitmq`: a worker that charges orders from a queue. The producer sends each order twice. The
+ * `npm run example -- rabbitmq`: a worker that charges orders from a queue. The producer sends each order twice. The
  * first worker loses its connection before it has acknowledged a message, so that the broker delivers the messages
  * again, too.
  */

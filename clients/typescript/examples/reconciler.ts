@@ -1,5 +1,5 @@
 /**
- * `npm run example:reconciler`: policy HOLD, for a provider to which every call is a new order. Workers die after
+ * `npm run example -- reconciler`: policy HOLD, for a provider to which every call is a new order. Workers die after
  * they claimed, half of them after they charged. Those orders do not run again automatically: their records are
  * ambiguous, and this program resolves them by asking the provider.
  */

@@ -1,5 +1,5 @@
 /**
- * `npm run example:webhooks`: a receiver of GitHub's webhooks. The sender has GitHub's own example payloads, signs
+ * `npm run example -- webhooks`: a receiver of GitHub's webhooks. The sender has GitHub's own example payloads, signs
  * them as GitHub does, sends each twice at once, and again until the answer is 200.
  */
 

@@ -1,6 +1,6 @@
 /**
- * The published entry `@onceward/client/admin`: the administrative services as plain RPC clients, their messages, the
- * error class of every reason of the catalogue, and how the command line and the console read durations, bytes, leases and files of answers about ambiguous records, and how they say what the service answers. `tenant_admin.proto`, `operator.proto` and `identity.proto` document each RPC.
+ * The published entry `@onceward/client/admin`: the administrative services as plain RPC clients, their messages, and the
+ * error class of every reason of the catalogue. `tenant_admin.proto`, `operator.proto` and `identity.proto` document each RPC.
  */
 
 import { type Client, createClient } from "@connectrpc/connect";
@@ -9,39 +9,6 @@ import { OperatorService } from "./gen/onceward/v1/operator_pb.ts";
 import { TenantAdminService } from "./gen/onceward/v1/tenant_admin_pb.ts";
 import { type ConnectionOptions, connect } from "./transport/connection.ts";
 
-export {
-  type Answer,
-  type Answered,
-  type Answers,
-  MAX_ANSWERS_BYTES,
-  MAX_RECONCILED,
-  type Matched,
-  matchAnswers,
-  readAnswers,
-  reconciliationFile,
-} from "./decode/answers.ts";
-export { ACTIONS_WITHOUT_RPC } from "./decode/audit-actions.ts";
-export { parseBytes } from "./decode/bytes.ts";
-export { type ChangedRecords, changedRecordsOf } from "./decode/changed-records.ts";
-export { type DegradedState, type DegradedWords, degradedStates } from "./decode/degraded.ts";
-export { formatDurationMs, parseDurationMs } from "./decode/durations.ts";
-export { describeInsufficientData } from "./decode/insufficient-data.ts";
-export { isUnfinished, progressOf, titleOf } from "./decode/job-words.ts";
-export { type KeyHistory, keyHistoryOf } from "./decode/key-history.ts";
-export { defectTitle, measureWords } from "./decode/key-quality-words.ts";
-export { beyondBounds, effectOfQuotas, type LimitEffect } from "./decode/limit-effect.ts";
-export type { Fullness, MeasuredQuota } from "./decode/quota-use.ts";
-export { recordHref } from "./decode/record-address.ts";
-export { describeLease, type Lease, leaseOf } from "./decode/record-lease.ts";
-export {
-  type Advice,
-  adviceOf,
-  type Candidate,
-  type Evidence,
-  type Recommendation,
-} from "./decode/retention-advice.ts";
-export { judge, targetOfTraffic, type Verdict } from "./decode/retention-verdict.ts";
-export { describeVerdict, VERDICT_NAMES } from "./decode/verdict-words.ts";
 export * from "./errors/catalogue.ts";
 export { errorFromCall } from "./errors/mapping.ts";
 export * from "./gen/onceward/v1/identity_pb.ts";

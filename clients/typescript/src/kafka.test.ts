@@ -364,7 +364,7 @@ describe("eachMessage", () => {
     };
   });
 
-  test("the partition is paused after an error, and a consumer that has disconnected is not resumed", async () => {
+  test("the partition is paused after an error; a disconnected consumer is not resumed", async () => {
     const { onceward } = newWorld();
     const resume = vi.fn(() => {
       throw new Error("Resume can only be called while connected.");

@@ -67,7 +67,7 @@ describe("a batch of SQS", () => {
     expect(await handler({ Records }, context())).toEqual(failed("throws", "held"));
   });
 
-  test("a key without a time has that at which its message was sent, and a late message goes to the broker's dead letters", async () => {
+  test("a key without a time gets its message's; a late message goes to the dead letters", async () => {
     await using testing = createTestingOnceward({ policy: { lateKeys: "REQUIRE_TIME", keyRetentionS: 60 } });
     const ran: string[] = [];
     const options = { ...quiet, tooOld: "broker" as const };
@@ -146,7 +146,7 @@ describe("a handler", () => {
   }
   const options = { namespace, key: ({ id }: Order) => id, fingerprint: (order: Order) => order };
 
-  test("runs once per key of the event, and a repeat gets the value; another event with the key is refused", async () => {
+  test("runs once per key of the event, a repeat gets the value, another event is refused", async () => {
     await using testing = createTestingOnceward();
     const fn = vi.fn(({ cents }: Order) => ({ cents, at: new Date(0) }));
     const handler = lambdaOnce(testing.onceward, options, fn);
@@ -217,7 +217,7 @@ describe("a handler", () => {
     await onceward.close();
   });
 
-  test("near the invocation's timeout, aborts the claim's signal; its error leaves the claim to the policy", async () => {
+  test("near the invocation's timeout aborts the signal; its error leaves the claim to the policy", async () => {
     await using testing = createTestingOnceward();
     const fn = vi
       .fn((_order: Order, _context: unknown, _claim: { signal: AbortSignal }): unknown => "charged")
@@ -243,7 +243,7 @@ describe("a durable execution", () => {
   const options = { namespace, key: (id: string) => id, onInProgress: "throw" as const };
 
   test.each(["RECLAIM", "HOLD"] as const)(
-    "continues its claim on each replay, also after the lease, under %s; another execution is a duplicate",
+    "continues its claim on each replay under %s; another execution is a duplicate",
     async (onLeaseExpiry) => {
       await using testing = createTestingOnceward({ policy: { onLeaseExpiry } });
       const suspended = Promise.withResolvers<string>();
@@ -348,7 +348,7 @@ describe("an HTTP request", () => {
     expect(fn).toHaveBeenCalledTimes(2);
   });
 
-  test("counts by its route, and by its path where the route matches any path; its query in any order", async () => {
+  test("counts by its route, or by its path where the route matches any; its query in any order", async () => {
     await using testing = createTestingOnceward();
     const send = invoking(lambdaHttpOnce(testing.onceward, options, () => ({ statusCode: 200 })));
     const statuses = async (...events: HttpEvent[]) => {
@@ -370,7 +370,7 @@ describe("an HTTP request", () => {
     expect(await statuses(...queries.map((query) => proxied("/e", query)))).toEqual([200, 200, 422]);
   });
 
-  test("that waits is answered with 503 before the timeout; a result without a status is the program's error", async () => {
+  test("that waits gets 503 before the timeout; a result without a status is an error", async () => {
     await using testing = createTestingOnceward();
     const held = Promise.withResolvers<HttpResult>();
     const fn = vi.fn((): Promise<HttpResult> | HttpResult => held.promise);

@@ -1,6 +1,6 @@
 /**
- * The published entry `@onceward/client/proto`: the messages, schemas and enums of `IdempotencyService`, and the details
- * of its errors, for callers of `onceward.api` and of plain gRPC. The files in `proto/onceward/v1` document them.
+ * The published entry `@onceward/client/proto`: the messages, schemas and enums of every service, and the details of
+ * their errors, for callers of `onceward.api` and of plain gRPC, and for browsers. The files in `proto/onceward/v1` document them.
  *
  * Messages that share a name with a type of TypeScript's library are renamed: `Record` is `RecordMessage`.
  *
@@ -20,7 +20,11 @@ export {
   RetryInfoSchema,
 } from "./gen/google/rpc/error_details_pb.ts";
 export * from "./gen/onceward/v1/errors_pb.ts";
+export { type FieldFacts, field as fieldFacts, Unit } from "./gen/onceward/v1/facts_pb.ts";
 export * from "./gen/onceward/v1/idempotency_pb.ts";
+export * from "./gen/onceward/v1/identity_pb.ts";
+export * from "./gen/onceward/v1/operator_pb.ts";
+export * from "./gen/onceward/v1/policy_pb.ts";
 export {
   type Attempt,
   Attempt_Ending,
@@ -38,3 +42,5 @@ export {
   Result_KindSchema,
   ResultSchema,
 } from "./gen/onceward/v1/record_pb.ts";
+export * from "./gen/onceward/v1/tenant_admin_pb.ts";
+export * from "./gen/onceward/v1/tenant_pb.ts";

@@ -91,7 +91,7 @@ test("an outage lasts until it is cleared", async () => {
   expect(await run()).toBe("done");
 });
 
-test("several faults of one call are used up in order, alone and in batches, and affect no other call", async () => {
+test("several faults of one call are used in order, alone and in batches, by no other call", async () => {
   await using testing = createTestingOnceward();
   const { api } = testing.onceward;
   testing.faults.failNext("lookup", "OVERLOADED", 2);
@@ -117,7 +117,7 @@ test("another holder can have the claim, until the test's clock passes the end o
   expect(await run()).toBe(2);
 });
 
-test("a run that waits for another client's claim continues when the clock passes the end of its lease", async () => {
+test("a run that waits for another client's claim continues when the lease ends", async () => {
   await using testing = createTestingOnceward();
   await using other = createOnceward({ transport: testing.transport, owner: "another worker" });
   await other.api.claim(id);
@@ -208,7 +208,7 @@ test("each testing Onceward is a separate service", async () => {
   expect(await other.onceward.run(id, () => "other")).toBe("other");
 });
 
-test("under fake timers of every kind, which a test does not move, runs claim, complete and replay", async () => {
+test("under fake timers that do not move, runs claim, complete and replay", async () => {
   await using testing = createTestingOnceward();
   vi.useFakeTimers();
   onTestFinished(() => void vi.useRealTimers());

@@ -49,7 +49,7 @@ test("a lease that is shorter than the work lets a second worker begin", async (
   );
 });
 
-test("a delivery within the retention is answered, and a later one charges again unless late keys are refused", async () => {
+test("a delivery within the retention is answered; a later one charges again unless refused", async () => {
   expect(await effectsOf({ lateAfterH: 71 })).toBe(1);
   expect(await effectsOf({ lateAfterH: 100 })).toBe(2);
   expect(await effectsOf({ lateAfterH: 100, lateKeys: "REFUSE" })).toBe(1);

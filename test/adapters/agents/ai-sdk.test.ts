@@ -114,7 +114,7 @@ test("after a crash the model is told that the outcome is unknown, and no tool r
   expect(bank).toHaveBeenCalledOnce();
 });
 
-test("a tool that yields several outputs stores the last one; a tool without execute is unchanged", async () => {
+test("a tool that yields several outputs stores the last; one without execute is unchanged", async () => {
   await using guard = await newGuard();
   const bank = vi.fn(async function* () {
     yield "asking the bank";

@@ -12,7 +12,6 @@ import {
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import { jobOnce, KEY_FIELD, withKey } from "../../../clients/typescript/src/bullmq.ts";
 import { describeConsumerAdapter } from "../../helpers/adapters/consumer-suite.ts";
-import { NESTED_FAILURES } from "../../helpers/calls/nested-runs.ts";
 import { describeWithRedis, startRedis, type TestRedis } from "../../helpers/redis/redis.ts";
 import { eventually, newTimedGuard, useGuards } from "./fixtures.ts";
 
@@ -144,19 +143,6 @@ describeWithRedis("A worker of BullMQ", () => {
     expect(await ended(job)).toMatchObject({ returnvalue: "charged", attemptsMade: 2 });
     expect(guard.deliveries).toMatchObject([{ kind: "released" }, { kind: "processed", attempt: 2 }]);
   });
-
-  test.each(NESTED_FAILURES)(
-    "a job whose function rethrows the $error of a nested run $name, is retried, and performed then",
-    async ({ fail }) => {
-      await using guard = await newGuard();
-      const fn = vi.fn<() => Promise<unknown>>(async () => "charged");
-      fn.mockImplementationOnce(() => fail(guard.onceward));
-      const { add, ended } = newConsumer(jobOnce(guard.onceward, guard.options, fn));
-      const job = await add(withKey("order-1", {}), { attempts: 2 });
-      expect(await ended(job)).toMatchObject({ returnvalue: "charged", attemptsMade: 2 });
-      expect(guard.kinds()).toEqual(["released", "processed"]);
-    },
-  );
 
   test("a terminal error fails the job and its duplicate, however many attempts are left", async () => {
     await using guard = await newGuard();

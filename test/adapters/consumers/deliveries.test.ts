@@ -136,7 +136,7 @@ test.each([
   });
 });
 
-test("an error on the last attempt is permanent, and each attempt before is followed by twice the delay", async () => {
+test("an error on the last attempt is permanent; earlier ones double the delay", async () => {
   await using guard = await newGuard();
   const fn = vi.fn(() => {
     throw new RangeError("a defect");

@@ -10,7 +10,6 @@ import {
   withKey,
 } from "../../../clients/typescript/src/kafkajs.ts";
 import { describeConsumerAdapter } from "../../helpers/adapters/consumer-suite.ts";
-import { NESTED_FAILURES } from "../../helpers/calls/nested-runs.ts";
 import { eventually, type Guarded, newTimedGuard, useGuards } from "./fixtures.ts";
 
 /**
@@ -69,18 +68,7 @@ describeConsumerAdapter(test, (onceward, options, fn) => {
   };
 });
 
-test("a message that a rebalance delivers again is performed once, and its offset is committed both times", async () => {
-  await using guard = await newGuard();
-  const fn = vi.fn(({ message }: EachMessagePayload) => readJson(message.value));
-  const { eachMessage, deadLetter } = consumer(guard, fn);
-  await eachMessage(delivered(order).payload);
-  await eachMessage(delivered(order).payload);
-  expect(guard.kinds()).toEqual(["processed", "duplicate"]);
-  expect(fn).toHaveBeenCalledOnce();
-  expect(deadLetter).not.toHaveBeenCalled();
-});
-
-test("a key without a time has that of its message, and a late message goes to a topic with the reason and its time", async () => {
+test("a key without a time gets its message's; a late one goes to a topic with its reason", async () => {
   const guard = newTimedGuard();
   const send = vi.fn();
   const { eachMessage } = consumer(guard, vi.fn(), { deadLetter: deadLetterTo({ send }, "charges.dead") });
@@ -93,16 +81,7 @@ test("a key without a time has that of its message, and a late message goes to a
   expect(send).toHaveBeenCalledExactlyOnceWith({ topic: "charges.dead", messages });
 });
 
-test("an operation that the producer sends twice, at two offsets, is performed once", async () => {
-  await using guard = await newGuard();
-  const fn = vi.fn();
-  const { eachMessage } = consumer(guard, fn);
-  for (const offset of ["42", "43"]) await eachMessage(delivered(order, offset).payload);
-  expect(guard.kinds()).toEqual(["processed", "duplicate"]);
-  expect(fn).toHaveBeenCalledOnce();
-});
-
-test("while another holder runs the operation, the partition is paused, and the offset is not committed", async () => {
+test("while another holder runs the operation, the partition is paused without a commit", async () => {
   await using guard = await newGuard();
   await guard.holdElsewhere("order-1");
   const fn = vi.fn();
@@ -164,23 +143,6 @@ test.each([TypeError, RangeError, ReferenceError, SyntaxError])(
     );
     expect(error).not.toBeInstanceOf(Fatal);
     expect(error).toMatchObject({ message: `${Fatal.name}: a defect`, cause: thrown });
-  },
-);
-
-test.each(NESTED_FAILURES)(
-  "a message whose function rethrows the $error of a nested run $name is not committed, and runs again",
-  async ({ error, fail }) => {
-    await using guard = await newGuard();
-    const fn = vi
-      .fn<() => Promise<unknown>>(async () => {})
-      .mockImplementationOnce(() => fail(guard.onceward));
-    const { eachMessage, deadLetter } = consumer(guard, fn, { redeliverAfterMs: 1 });
-    const { payload, pause } = delivered(order);
-    await expect(eachMessage(payload)).rejects.toMatchObject({ name: error });
-    await eachMessage(payload);
-    expect(guard.kinds()).toEqual(["released", "processed"]);
-    expect(pause).toHaveBeenCalledOnce();
-    expect(deadLetter).not.toHaveBeenCalled();
   },
 );
 

@@ -8,7 +8,6 @@ import {
   KEY_HEADER,
   type MessageOptions,
   messageOnce,
-  readJson,
   withKey,
 } from "../../../clients/typescript/src/nats.ts";
 import { describeConsumerAdapter } from "../../helpers/adapters/consumer-suite.ts";
@@ -113,19 +112,6 @@ describe.runIf(inject("natsProgram") !== "")("A consumer of NATS JetStream", () 
     expect(guard.kinds()).toEqual(["processed"]);
   });
 
-  test("an operation that is sent twice is performed once, and both messages are acknowledged", async () => {
-    await using guard = await newGuard();
-    const stream = await newStream();
-    const orders: unknown[] = [];
-    await consume(guard, stream, (message) => orders.push(readJson(message.data)));
-    for (let times = 0; times < 2; times++) {
-      await stream.send("order-1", '{"amount":100}');
-      await stream.settled();
-    }
-    expect(guard.kinds()).toEqual(["processed", "duplicate"]);
-    expect(orders).toEqual([{ amount: 100 }]);
-  });
-
   test("a function that takes longer than ack_wait keeps its message to itself", async () => {
     await using guard = await newGuard();
     const stream = await newStream(500);
@@ -185,7 +171,7 @@ describe.runIf(inject("natsProgram") !== "")("A consumer of NATS JetStream", () 
     await stream.settled();
   });
 
-  test("while another holder runs the operation, the message comes back when the lease ends, and not before", async () => {
+  test("while another holder runs the operation, the message comes back when the lease ends", async () => {
     await using guard = await newGuard();
     const stream = await newStream();
     await guard.onceward.calls.claim({ namespace: "charges", key: "order-1", lease: durationFromMs(1_500) });
@@ -197,17 +183,7 @@ describe.runIf(inject("natsProgram") !== "")("A consumer of NATS JetStream", () 
     expect(deliveries).toEqual([2]);
   });
 
-  test("a message whose function throws is delivered again", async () => {
-    await using guard = await newGuard();
-    const stream = await newStream();
-    const fn = vi.fn().mockRejectedValueOnce(new Error("the provider is down"));
-    await consume(guard, stream, fn);
-    await stream.send("order-1");
-    await stream.settled();
-    expect(guard.kinds()).toEqual(["released", "processed"]);
-  });
-
-  test("an outage counts no deliveries: the message is held, and performed when the service answers", async () => {
+  test("an outage counts no deliveries: the message is held until the service answers", async () => {
     await using guard = await newGuard();
     const { onceward, heal } = await cutOff(guard);
     const stream = await newStream(500);
@@ -266,7 +242,7 @@ describe.runIf(inject("natsProgram") !== "")("A consumer of NATS JetStream", () 
     expect(guard.kinds()).toEqual(["refused"]);
   });
 
-  test("a connection that closes while a message is handled is not an error, and the message is delivered again", async () => {
+  test("a connection that closes while a message is handled only redelivers the message", async () => {
     await using guard = await newGuard();
     const stream = await newStream(500);
     const doomed = await connect({ servers: server.address });

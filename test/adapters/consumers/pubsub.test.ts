@@ -90,7 +90,7 @@ test("an outage returns no message: it is acknowledged when the service answers"
   expect(endpoint.nacked).toEqual([]);
 });
 
-test("messages of one ordering key run one after the other, and those behind a returned one are returned", async () => {
+test("messages of one ordering key run in order; those after a returned one are returned", async () => {
   await using world = createTestingOnceward();
   const ran: string[] = [];
   const other = Promise.withResolvers<void>();

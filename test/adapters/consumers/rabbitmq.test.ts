@@ -18,7 +18,6 @@ import {
   startRabbitMq,
 } from "../../helpers/brokers/rabbitmq.ts";
 import type { RabbitMqBroker } from "../../helpers/brokers/rabbitmq-broker.ts";
-import { NESTED_FAILURES } from "../../helpers/calls/nested-runs.ts";
 import { collectWarnings, eventually, type Guarded, newCrowd, newTimedGuard, useGuards } from "./fixtures.ts";
 import { startRabbitMqWorker } from "./rabbitmq-worker-process.ts";
 
@@ -151,48 +150,6 @@ describeWithRabbitMq("A consumer of RabbitMQ", () => {
     expect(seen).toEqual([timestamp, timestamp]);
   });
 
-  test("an operation that is sent twice is performed once, and the second is counted as a duplicate", async () => {
-    await using guard = await newGuard();
-    const { connection, channel, queue } = await newQueue();
-    const orders: unknown[] = [];
-    await consume(guard, { channel, queue }, (message) => orders.push(readJson(message.content)));
-    for (let times = 0; times < 2; times++) send(channel, queue, "order-1", '{"amount":100}');
-    await eventually(() => expect(guard.kinds().filter((kind) => kind !== "postponed")).toHaveLength(2));
-    expect(guard.kinds()).toEqual(expect.arrayContaining(["processed", "duplicate"]));
-    expect(orders).toEqual([{ amount: 100 }]);
-    await expectSettled({ connection, channel, queue });
-  });
-
-  test("while another holder runs the operation, a message is delivered again later, and then is a duplicate", async () => {
-    await using guard = await newGuard();
-    const { connection, channel, queue } = await newQueue();
-    const complete = await guard.holdElsewhere("order-1");
-    const fn = vi.fn();
-    await consume(guard, { channel, queue }, fn);
-    send(channel, queue, "order-1", "{}");
-    await eventually(() => expect(guard.kinds().slice(0, 2)).toEqual(["postponed", "postponed"]));
-    await complete();
-    await eventually(() => expect(guard.kinds().at(-1)).toBe("duplicate"));
-    expect(fn).not.toHaveBeenCalled();
-    await expectSettled({ connection, channel, queue });
-  });
-
-  test.each(NESTED_FAILURES)(
-    "a message whose function rethrows the $error of a nested run $name is delivered again and performed",
-    async ({ fail }) => {
-      await using guard = await newGuard();
-      const { connection, channel, queue } = await newQueue();
-      const fn = vi
-        .fn<() => Promise<unknown>>(async () => {})
-        .mockImplementationOnce(() => fail(guard.onceward));
-      await consume(guard, { channel, queue }, fn);
-      send(channel, queue, "order-1", "{}");
-      await eventually(() => expect(guard.kinds()).toEqual(["released", "processed"]));
-      expect(fn).toHaveBeenCalledTimes(2);
-      await expectSettled({ connection, channel, queue });
-    },
-  );
-
   test("a message is delivered again as it was sent", async () => {
     await using guard = await newGuard();
     const { connection, channel, queue } = await newQueue();
@@ -219,7 +176,7 @@ describeWithRabbitMq("A consumer of RabbitMQ", () => {
     await expectSettled({ connection, channel, queue });
   });
 
-  test("an operation that failed permanently is stored as failed and dead-lettered, and so is its duplicate", async () => {
+  test("a permanent failure is stored and dead-lettered, and so is its duplicate", async () => {
     await using guard = await newGuard();
     const { channel, queue, dead } = await newQueue();
     const fn = vi.fn(() => {
@@ -237,7 +194,7 @@ describeWithRabbitMq("A consumer of RabbitMQ", () => {
     expect(fn).toHaveBeenCalledOnce();
   });
 
-  test("a message whose function throws goes through a queue for each delay, and is dead-lettered after the last attempt", async () => {
+  test("a failing message goes through a queue for each delay, then is dead-lettered", async () => {
     await using guard = await newGuard();
     const { channel, queue, dead } = await newQueue();
     const fn = vi.fn().mockRejectedValue(new Error("a defect"));
@@ -263,7 +220,7 @@ describeWithRabbitMq("A consumer of RabbitMQ", () => {
     await expectSettled({ connection, channel, queue });
   });
 
-  test("a connection that breaks before the broker confirms a message of the retry queue ends the handling", async () => {
+  test("a connection that breaks before a retry queue's confirmation ends the handling", async () => {
     await using guard = await newGuard();
     const { channel, queue } = await newQueue();
     const { connection } = await connectTo(rabbitmq);
@@ -380,7 +337,7 @@ describeWithRabbitMq("A consumer of RabbitMQ", () => {
       vi.fn().mockRejectedValueOnce(new Error("the provider is down")),
     ],
   ])(
-    "a channel that closes while a consumer %s is not an error, and the message is delivered again",
+    "a channel that closes while a consumer %s only redelivers the message",
     async (_, first, second, effect) => {
       await using guard = await newGuard();
       const { channel, queue } = await newQueue();
@@ -423,7 +380,7 @@ describeWithRabbitMq("A consumer of RabbitMQ", () => {
     return { connection, channel, queue, derivedKeys };
   }
 
-  test("a worker that is killed after the completion, before the acknowledgement, repeats no effect", async () => {
+  test("a worker killed between completion and acknowledgement repeats no effect", async () => {
     await using guard = await newGuard();
     const { connection, channel, queue, derivedKeys } = await startWorkers(guard, "before acknowledgement");
     await consume(guard, { channel, queue }, (_, claim) => derivedKeys.push(claim.deriveKey("provider")));
@@ -432,7 +389,7 @@ describeWithRabbitMq("A consumer of RabbitMQ", () => {
     await expectSettled({ connection, channel, queue });
   });
 
-  test("a worker that is killed before the completion has its effect repeated under the same derived key", async () => {
+  test("a worker killed before the completion repeats its effect under the same derived key", async () => {
     await using guard = await newGuard();
     const { connection, channel, queue, derivedKeys } = await startWorkers(guard, "before completion");
     await consume(guard, { channel, queue }, (_, claim) => derivedKeys.push(claim.deriveKey("provider")));

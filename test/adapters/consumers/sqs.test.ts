@@ -11,7 +11,6 @@ import {
   withKey,
 } from "../../../clients/typescript/src/sqs.ts";
 import { describeConsumerAdapter } from "../../helpers/adapters/consumer-suite.ts";
-import { NESTED_FAILURES } from "../../helpers/calls/nested-runs.ts";
 import { collectWarnings, cutOff, eventually, type Guarded, newTimedGuard, useGuards } from "./fixtures.ts";
 import { startSqsEndpoint } from "./sqs-endpoint.ts";
 
@@ -93,19 +92,7 @@ describeConsumerAdapter(test, (onceward, options, fn) => ({
   },
 }));
 
-test("a message that is received twice is performed once, and deleted both times", async () => {
-  await using guard = await newGuard();
-  const orders: unknown[] = [];
-  const { receive, calls } = await consumer(guard, ({ Body }) => orders.push(readJson(Body)));
-  for (let times = 0; times < 2; times++) {
-    await receive();
-    expect(calls).toEqual([deletion]);
-  }
-  expect(guard.kinds()).toEqual(["processed", "duplicate"]);
-  expect(orders).toEqual([{ amount: 100 }]);
-});
-
-test("a key without a time has that at which its message was sent, and a late message goes where it is to go", async () => {
+test("a key without a time gets its message's; a late message goes to its destination", async () => {
   const guard = newTimedGuard();
   const tooOld = vi.fn();
   for (const sentMs of [Date.now(), Date.now() - 120_000]) {
@@ -145,7 +132,7 @@ test.each([
   },
 );
 
-test("a message whose record is ambiguous is hidden for ambiguousAfterMs, not for redeliverAfterMs", async () => {
+test("an ambiguous record's message is hidden for ambiguousAfterMs, not redeliverAfterMs", async () => {
   await using guard = await newGuard();
   await guard.holdExpired();
   await guard.onceward.calls.claim({ namespace: "charges", key: "order-1", owner: "dead" });
@@ -202,7 +189,7 @@ const thrownOnce = {
 
 const hidden = { action: "ChangeMessageVisibility", input: { ...deletion.input, VisibilityTimeout: 31 } };
 
-test("while the service is unreachable, a message stays hidden, and is handled in the same receive after the outage", async () => {
+test("in an outage a message stays hidden, and is handled in the same receive afterwards", async () => {
   await using guard = await newGuard();
   const { onceward, heal } = await cutOff(guard);
   const fn = vi.fn();
@@ -244,7 +231,7 @@ test("a held message stays hidden while its function runs", async () => {
   expect(vi.getTimerCount()).toBe(timers - 1);
 });
 
-test("a message stays hidden while its function runs, for as long again after every third of the visibility timeout", async () => {
+test("a message's hiding is extended by a visibility timeout after every third of it", async () => {
   vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
   onTestFinished(() => void vi.useRealTimers());
   await using guard = await newGuard();
@@ -294,7 +281,7 @@ test("a message whose function throws is hidden for its visibility timeout, and 
   expect(guard.kinds()).toEqual(["released", "processed"]);
 });
 
-test("a message is hidden for twice as long after each error of its function, up to maxRedeliverAfterMs", async () => {
+test("a message is hidden twice as long after each error, up to maxRedeliverAfterMs", async () => {
   await using guard = await newGuard();
   const fn = vi.fn().mockRejectedValue(new Error("the provider is down"));
   const delays = { visibilityTimeoutMs: 3000, redeliverAfterMs: 4000, maxRedeliverAfterMs: 14_000 };
@@ -306,22 +293,6 @@ test("a message is hidden for twice as long after each error of its function, up
   }
   expect(hiddenS).toEqual([4, 8, 14, 14]);
 });
-
-test.each(NESTED_FAILURES)(
-  "a message whose function rethrows the $error of a nested run $name is not deleted, and runs again",
-  async ({ fail }) => {
-    await using guard = await newGuard();
-    const fn = vi
-      .fn<() => Promise<unknown>>(async () => {})
-      .mockImplementationOnce(() => fail(guard.onceward));
-    const { receive, calls } = await consumer(guard, fn);
-    await receive();
-    expect(calls).toEqual([thrownOnce]);
-    await receive();
-    expect(calls).toEqual([deletion]);
-    expect(guard.kinds()).toEqual(["released", "processed"]);
-  },
-);
 
 test.each([
   ["a terminal error", "{}", new TerminalError("card declined")],

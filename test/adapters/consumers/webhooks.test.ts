@@ -160,7 +160,7 @@ test.each(misconfigured)(
   },
 );
 
-test("without a hook, each error of the receiver is a warning, and so is the first wrong signature", async () => {
+test("without a hook, each error and the first wrong signature is a warning", async () => {
   await using guard = await newGuard();
   const warnings = collectWarnings();
   const errors = [new TypeError("fetch failed"), new WebhookSignatureError("forged")];
@@ -184,7 +184,7 @@ test("an event that another holder handles is answered 503, so that it is sent a
   expect(guard.kinds()).toEqual(["postponed", "duplicate"]);
 });
 
-test("an event whose handler throws is answered 500 without the reason, and handled when it is sent again", async () => {
+test("an event whose handler throws gets 500 without the reason, and is handled when resent", async () => {
   await using guard = await newGuard();
   const fn = vi.fn().mockRejectedValueOnce(new Error("password wrong at db-7"));
   const send = await serveOnce(guard, stripeSource, fn);
@@ -269,7 +269,7 @@ test.each([
   expect(fn).not.toHaveBeenCalled();
 });
 
-test("an Apple notification is handled once by its notificationUUID, and a forged one is not handled", async () => {
+test("an Apple notification is handled once by notificationUUID; a forged one is not", async () => {
   await using guard = await newGuard();
   const apple = await generateKeyPair("ES256");
   const forger = await generateKeyPair("ES256");

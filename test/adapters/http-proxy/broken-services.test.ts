@@ -89,7 +89,7 @@ test.each<[what: string, answer: string, passed: RegExp]>([
   },
 );
 
-test("a guarded call that is answered by another protocol has an unknown outcome, and control characters in the status' text are replaced", {
+test("a guarded call answered by another protocol is unknown, without control characters", {
   timeout: DEADLINE_MS,
 }, async () => {
   const call = async (answer: string) => {
@@ -105,7 +105,7 @@ test("a guarded call that is answered by another protocol has an unknown outcome
   expect((await (await call(OK.replace("OK", "O\x01K"))).calling).sent.statusMessage).toBe("O?K");
 });
 
-test("a request without an effect is sent again if the service closes a shared connection as it is used, and no other request shares one", {
+test("a request without an effect is resent if its shared connection closes; no other is", {
   timeout: DEADLINE_MS,
 }, async () => {
   const lines: string[] = [];

@@ -17,7 +17,7 @@ const charge: RequestListener = (req, res) => {
   req.resume().on("end", () => res.writeHead(201).end("charged"));
 };
 
-test("the caller is a claim of a token that the proxy verifies, and a token that is not valid calls nothing", async () => {
+test("the caller is a claim of a verified token; an invalid token calls nothing", async () => {
   const issuer = await startIssuer();
   onTestFinished(() => issuer.close());
   await issuer.rotate();
@@ -62,7 +62,7 @@ test("the caller is a claim of a token that the proxy verifies, and a token that
 const partOf = (value: object) => Buffer.from(JSON.stringify(value)).toString("base64url");
 const tokenOf = (claims: object) => `${partOf({ alg: "none" })}.${partOf(claims)}.signature`;
 
-test("the caller of a token that a gateway has verified is its claim: a renewed token is the same caller", async () => {
+test("the caller of a gateway's token is its claim: a renewed token is the same caller", async () => {
   const effect = vi.fn(charge);
   const caller = "{ jwt: { claim: account, header: x-token, verifiedBy: gateway } }";
   const { charge: post } = await startWorld(world, effect, {
@@ -145,7 +145,7 @@ beforeAll(async () => {
   return () => Promise.all([certificate, second, foreign].map((made) => made.remove()));
 });
 
-test("over TLS, the caller is the subject of a certificate of the named authorities; without one, no request arrives", async () => {
+test("over TLS, the caller is its certificate's subject; without one, no request arrives", async () => {
   const { pem } = certificate;
   const effect = vi.fn(charge);
   const { proxy } = await startWorld(world, effect, {
@@ -170,7 +170,7 @@ test("over TLS, the caller is the subject of a certificate of the named authorit
   expect(effect).toHaveBeenCalledTimes(2);
 });
 
-test("a route whose callers are certificates needs their authorities, and a wrong certificate is refused", async () => {
+test("a route for certificates needs their authorities, and a wrong one is refused", async () => {
   const onceward = createOnceward({ address: "http://127.0.0.1:1", apiKey: "none" });
   onTestFinished(() => onceward.close());
   const anywhere = { host: "127.0.0.1", port: 0 };

@@ -32,7 +32,7 @@ async function startGuarded(effect: RequestHandler, profile: HttpProfile = "once
 }
 
 test.each<HttpProfile>(["onceward", "stripe"])(
-  "a refusal of a service's own guard of the profile %s is not stored: the next attempt asks it again",
+  "a refusal by the service's own guard of profile %s is not stored: a retry asks it again",
   async (profile) => {
     const [begun, broken] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     const effect = vi.fn(charged).mockImplementationOnce(async (_, res) => {
@@ -57,7 +57,7 @@ test.each<HttpProfile>(["onceward", "stripe"])(
   },
 );
 
-test("an outcome that a service's own guard does not know is left to the policy of the proxy's namespace", async () => {
+test("an outcome unknown to the service's own guard is left to the namespace's policy", async () => {
   const effect = vi.fn(charged).mockImplementationOnce(() => {
     throw new OutcomeUnknownError("the bank timed out");
   });

@@ -30,7 +30,7 @@ const charge: RequestListener = (req, res) => {
   });
 };
 
-test("a guarded request runs once, with its derived key and fencing token, and a duplicate is replayed", async () => {
+test("a guarded request runs once with derived key and token; a duplicate is replayed", async () => {
   const effect = vi.fn(charge);
   const { charge: post, records, proxy } = await startWorld(world, effect);
   const forged = {
@@ -82,7 +82,7 @@ test("the routes of the README guard the request that it sends with curl", async
   expect(effect).toHaveBeenCalledOnce();
 });
 
-test("a refusal of Onceward names its request in the response, as Onceward's log and the proxy's line do", async () => {
+test("a refusal of Onceward has its request id in the response and in both logs", async () => {
   const REQUEST_ID = "onceward-request-id";
   const { charge: post } = await startWorld(world, charge);
   expect((await post()).headers).not.toHaveProperty(REQUEST_ID);
@@ -162,7 +162,7 @@ test.each<[string, RequestListener, string]>([
   },
 );
 
-test("a proxy that holds its maximum of requests, bytes or connections refuses more, and none reaches the service", async () => {
+test("a proxy at its maximum of requests, bytes or connections refuses more unsent", async () => {
   const held = vi.fn<RequestListener>(() => {});
   // One caller may hold a half of what the others leave.
   const maxLoad = { ...LOAD, connections: 4, requests: 3, heldBytes: 2 * (MIB + 50) };
@@ -282,7 +282,7 @@ function pipeline(port: number, requests: number): Socket {
   return socket;
 }
 
-test("a connection with more than 16 requests that wait for their turn is cut, also of the management port", async () => {
+test("a connection with over 16 waiting requests is cut, also of the management port", async () => {
   const held = vi.fn<RequestListener>(() => {});
   const { proxy } = await startWorld(world, held);
   for (const port of [proxy.port, proxy.managementPort]) await once(pipeline(port, 18).resume(), "close");
@@ -299,7 +299,7 @@ test("17 requests that a client sends without waiting are answered", async () =>
   expect(answers).toBe("17 answers");
 });
 
-test("a client that takes nothing of its response is disconnected, and one whose response waits is not", async () => {
+test("a client that reads nothing is disconnected; one whose response waits is not", async () => {
   const waits = Promise.withResolvers<ServerResponse>();
   const unread = Promise.withResolvers<void>();
   const large: RequestListener = ({ url }, response) => {
@@ -390,7 +390,7 @@ test("under onError unknown, a 5xx reaches its client, and its outcome is unknow
   expect(effect).toHaveBeenCalledOnce();
 });
 
-test("a response that is too large to store is streamed to its first client, and its duplicate gets 410", async () => {
+test("a response too large to store is streamed once, and its duplicate gets 410", async () => {
   const part = Buffer.alloc(700 * 1024, "x");
   const effect = vi.fn<RequestListener>((_, res) => {
     res.writeHead(201, "Made", ["X-Case", "kept", "content-length", "2150400"]);
@@ -444,7 +444,7 @@ test("a client that leaves does not stop the call: its duplicate gets the answer
   expect(effect).toHaveBeenCalledOnce();
 });
 
-test("a request without its caller, or with a body over the limit, is refused before it costs anything", async () => {
+test("a request without its caller, or too large, is refused before it costs anything", async () => {
   const effect = vi.fn(charge);
   const { proxy, charge: post, records } = await startWorld(world, effect);
   expect((await send(proxy.port, { headers: { "idempotency-key": '"a"' } })).status).toBe(400);
@@ -548,7 +548,7 @@ test("a drain waits for a call whose client has left, and its duplicate gets the
   expect(record).toEqual({ completed: true });
 });
 
-test("the command refuses a wrong configuration, upstream and address before it listens, with exit code 2", async () => {
+test("the command refuses wrong configuration and addresses before it listens, with code 2", async () => {
   const dir = await mkdtemp(join(tmpdir(), "ow-http-proxy-"));
   onTestFinished(() => rm(dir, { recursive: true, force: true }));
   const [right, wrong] = [join(dir, "routes.yaml"), join(dir, "wrong.yaml")];
@@ -574,7 +574,7 @@ test("the command refuses a wrong configuration, upstream and address before it 
   expect(await run(upstream, right, "--listen", "8080")).toMatchObject({ exit: 2 });
 });
 
-test("--check says whether Onceward, the service and an issuer can be reached, and starts no proxy", async () => {
+test("--check says whether Onceward, service and issuer can be reached, without a proxy", async () => {
   const { upstream, environment, records } = await startWorld(world, charge);
   const { port } = upstream.address() as { port: number };
   const dir = await mkdtemp(join(tmpdir(), "ow-http-proxy-"));

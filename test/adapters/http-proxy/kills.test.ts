@@ -25,7 +25,7 @@ const BANK = fileURLToPath(new URL("bank.ts", import.meta.url));
 const random = randomFor("kills of the HTTP proxy");
 
 test(
-  `of ${CALLS} calls while proxy or upstream are killed, none has two effects, and what is unknown is ambiguous`,
+  `of ${CALLS} calls under kills none has two effects, and unknown ones are ambiguous`,
   async () => {
     const dir = await mkdtemp(join(tmpdir(), "ow-http-proxy-"));
     onTestFinished(() => rm(dir, { recursive: true, force: true }));

@@ -44,7 +44,7 @@ async function startTraced(status: number | "never", otel: Readonly<Record<strin
   return { proxy, effect, post };
 }
 
-test("a guarded request has a span that continues its trace, and the service and the client's spans continue the span", async () => {
+test("a guarded request's span continues its trace, and service and client continue it", async () => {
   const collector = await startCollector();
   onTestFinished(() => collector.close());
   const { proxy, effect, post } = await startTraced(503, {
@@ -83,7 +83,7 @@ test("a guarded request has a span that continues its trace, and the service and
   expect(Buffer.concat(collector.bodies).toString("latin1")).not.toMatch(/secret-token|order-1/);
 });
 
-test("while no variable turns tracing on, no module of OpenTelemetry is loaded, and a trace context passes", async () => {
+test("without tracing variables OpenTelemetry is not loaded, and a trace context passes", async () => {
   const { proxy, effect, post } = await startTraced(201, {});
   expect((await post("/charges/1", "order-1")).status).toBe(201);
   expect(effect.mock.calls[0]?.[0].headers.traceparent).toBe(`00-${TRACE_ID}-${PARENT_ID}-01`);
@@ -91,7 +91,7 @@ test("while no variable turns tracing on, no module of OpenTelemetry is loaded, 
   expect(proxy.printed()).not.toContain("loaded ");
 });
 
-test("a trace context that is malformed, too long or repeated begins a new trace, and no header of it reaches the service", async () => {
+test("a malformed, too long or repeated trace context begins a new trace and is dropped", async () => {
   const collector = await startCollector();
   onTestFinished(() => collector.close());
   const { proxy, effect, post } = await startTraced(201, {
@@ -124,7 +124,7 @@ test("a trace context that is malformed, too long or repeated begins a new trace
   }
 });
 
-test("a collector that never answers holds up no request and no stop, nor does a request that the service never answers", async () => {
+test("a collector or service that never answers holds up no other request and no stop", async () => {
   const collector = await startCollector({ hangs: true });
   onTestFinished(() => collector.close());
   const { proxy, effect, post } = await startTraced("never", {

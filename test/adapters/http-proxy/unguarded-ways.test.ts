@@ -190,7 +190,7 @@ test.each([
   expect(effects).toHaveLength(operations);
 });
 
-test("two hosts of a service are two operations, and a host's case and default port make no difference", async () => {
+test("two hosts are two operations, regardless of case and default port", async () => {
   const sendRaw = await startRecorder();
   const from = async (host: string, more = "") =>
     (await sendRaw("POST /charges", `${EMPTY}${more}`, "", "one", host)).result;
@@ -201,7 +201,7 @@ test("two hosts of a service are two operations, and a host's case and default p
   expect(await from("shop.example", "X-Forwarded-Host: bank.example\r\n")).toBe("200, guarded POST /charges");
 });
 
-test("two schemes of a service are two operations where X-Forwarded-Proto is trusted, and one elsewhere", async () => {
+test("two schemes are two operations only where X-Forwarded-Proto is trusted", async () => {
   const [trusting, other] = [await startRecorder({ trustForwardedProto: true }), await startRecorder()];
   const GUARDED = "200, guarded POST /charges";
   const rows: readonly (readonly [header: string, trusted: string, untrusted: string])[] = [
@@ -366,7 +366,7 @@ test.each<[what: string, line: string, headers: string, body: string, result: st
   expect(await (await startRecorder())(line, headers, body)).toMatchObject({ result });
 });
 
-test("without Node's question whether to upgrade, a request that may not become an upgrade is refused", async () => {
+test("without Node's upgrade callback, a request that may not upgrade is refused", async () => {
   const onceward = createOnceward({ address: "http://127.0.0.1:1", apiKey: "ow_a_b" });
   onTestFinished(() => onceward.close());
   const proxy = new HttpProxy({

@@ -94,7 +94,7 @@ function onlyFastify(begin: Begin): void {
   });
 
   test.each(["multipart/form-data; boundary=b", "application/octet-stream"])(
-    "a body of %s that only the handler reads is an error without a fingerprint, and nothing runs",
+    "a body of %s read only by the handler is an error without a fingerprint; nothing runs",
     async (contentType) => {
       const effect = vi.fn(() => ({ status: 200 }));
       const world = await begin(effect);

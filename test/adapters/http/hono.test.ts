@@ -68,7 +68,7 @@ function onlyHono(begin: Begin): void {
   });
 }
 
-test("a handler that can't know whether it had its effect keeps its claim, although Hono answers its error", async () => {
+test("a handler that can't know its effect keeps its claim, although Hono answers its error", async () => {
   const { onceward, clock } = createTestingOnceward({ policy: { onLeaseExpiry: "HOLD" } });
   const charge = vi.fn(() => Promise.reject(new OutcomeUnknownError("the bank timed out")));
   const app = new Hono().post(

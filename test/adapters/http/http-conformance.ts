@@ -273,7 +273,7 @@ function answersWithoutResult(begin: Begin): void {
     ["a content type", { "content-type": `text/plain; a=${"x".repeat(255)}` }],
     ["a header", { link: `</${"x".repeat(4096)}>; rel=next` }],
   ])(
-    "%s that is too large to store: its client gets it, a repeat gets 410, and an event reports it",
+    "%s too large to store: the client gets it, a repeat gets 410, an event reports it",
     async (_, headers) => {
       const effect = vi.fn(() => ({ status: 200, headers, body: Buffer.from("charged") }));
       const onEvent = vi.fn();

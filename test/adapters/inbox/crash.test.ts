@@ -112,7 +112,7 @@ async function pendingRows() {
   return await caller.query("select key, undeliverable from onceward_completions where delivered_at is null");
 }
 
-test("run with completeIn, killed before any step: the relay delivers exactly the committed completions", {
+test("run with completeIn, killed at any step: the relay delivers only committed completions", {
   timeout: TIMEOUT_MS,
 }, async () => {
   const steps = await killBeforeEachStep(async (dieBefore) => {
@@ -144,7 +144,7 @@ test("run with completeIn, killed before any step: the relay delivers exactly th
   expect(await pendingRows()).toEqual([]);
 });
 
-test("run with completeIn, killed before any step and redelivered before the relay runs: one effect, one value", {
+test("run with completeIn, killed at any step and redelivered early: one effect, one value", {
   timeout: TIMEOUT_MS,
 }, async () => {
   await killBeforeEachStep(async (dieBefore) => {
@@ -158,7 +158,7 @@ test("run with completeIn, killed before any step and redelivered before the rel
   });
 });
 
-test("a relay, killed before any step: another one delivers, and the service keeps the one completion", {
+test("a relay killed at any step: another one delivers, and one completion is kept", {
   timeout: TIMEOUT_MS,
 }, async () => {
   const steps = await killBeforeEachStep(async (dieBefore) => {

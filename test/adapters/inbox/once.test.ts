@@ -100,7 +100,7 @@ async function openTransactionCount(): Promise<number> {
   return rows.length;
 }
 
-test("above READ COMMITTED, the later one of two fails with a serialization failure and may be repeated", async () => {
+test("above READ COMMITTED, the later of two fails to serialise and may be repeated", async () => {
   const message = newMessage();
   const entering = db.transaction(async (tx) => {
     // The snapshot is taken by the first statement.
@@ -123,7 +123,7 @@ test("a rollback of the caller's transaction leaves nothing", async () => {
   expect(await database.effects(message.key)).toEqual([]);
 });
 
-test("an error of the function is rethrown unchanged and undoes its writes, also if the caller commits", async () => {
+test("a function's error is rethrown and undoes its writes, also if the caller commits", async () => {
   const message = newMessage();
   const thrown = new Error("out of stock");
   await db.transaction(async (tx) => {

@@ -85,7 +85,7 @@ test("a completion that was committed before a crash is delivered once, and repl
   expect(await onceward.run(order, () => "again")).toBe("taken");
 });
 
-test("a completion is delivered after the lease has expired, too, unless another holder took over", async () => {
+test("a completion is delivered after its lease unless another holder took over", async () => {
   await using client = await newClient();
   const { onceward, tenant } = client;
   await crashAfterCommit(client);
@@ -244,7 +244,7 @@ test("while the service is unreachable a completion is retried at growing interv
   expect(await deliverCompletions({ onceward, database: db.pool })).toMatchObject({ delivered: 1 });
 });
 
-test("a row that an attempt took over during its delivery is delivered again with the newer token", async () => {
+test("a row taken over during its delivery is delivered again with the newer token", async () => {
   let taken = 0n;
   const takeOver: Interceptor = (next) => async (request) => {
     const response = await next(request);
@@ -261,7 +261,7 @@ test("a row that an attempt took over during its delivery is delivered again wit
   expect(await rows()).toMatchObject([{ undeliverable: null, delivered: false }]);
 });
 
-test("a relay delivers new completions, survives outages of both sides, and ends when it is closed", async () => {
+test("a relay delivers new completions, survives outages of both sides, and closes", async () => {
   await using client = await newClient();
   const port = server.grpcPort;
   const errors: unknown[] = [];

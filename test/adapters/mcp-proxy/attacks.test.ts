@@ -69,7 +69,7 @@ async function newHost(tool = "refund") {
   };
 }
 
-test("a policy with a tool that the server does not have is refused at the start, and no call passes", async () => {
+test("a policy with an unknown tool is refused at the start, and no call passes", async () => {
   const { call, exited, stderr, called } = await newHost("refnud");
   call(1, '{"order":"7"}', "", "tools/call", "refund");
   expect((await exited)[0]).toBe(2);

@@ -30,7 +30,7 @@ test("another attempt gets the stored result", async () => {
   expect(() => currentClaim()).toThrow(/^currentClaim must be called within/);
 });
 
-test("activities, local ones, workflows, runs and namespaces have keys of their own; with scope workflow, runs share them", async () => {
+test("activities, workflows, runs and namespaces have own keys; with scope workflow, runs share", async () => {
   await using guard = await newGuard();
   const activity = vi.fn();
   const tasks = [
@@ -158,7 +158,7 @@ test("with policy HOLD, an activity whose worker died does not run until its rec
   await expect(attempt(guard, vi.fn())).rejects.toMatchObject(ambiguous);
 });
 
-test("a value that can't be stored is the activity's result, and its repetition ends the activity", async () => {
+test("a value that can't be stored is the result, and its repetition ends the activity", async () => {
   await using guard = await newGuard();
   expect(await attempt(guard, () => "x".repeat(70_000))).toHaveLength(70_000);
   await expect(attempt(guard, vi.fn())).rejects.toMatchObject({

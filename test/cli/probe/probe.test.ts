@@ -67,7 +67,7 @@ test.each(CHECKS.map(({ id }) => id))("%s fails on a service that breaks this pr
   expect(failures).toMatchObject([{ id, kind: "failed" }]);
 });
 
-test("a pass that proves nothing is shown as such: another request that is refused anyway, and answers that are all alike", async () => {
+test("a pass that proves nothing is shown as such: refused anyway, or answers all alike", async () => {
   const refused = {
     otherPath: "/none",
     otherMethod: "DELETE",
@@ -110,7 +110,7 @@ test("a pass that proves nothing is shown as such: another request that is refus
   );
 });
 
-test("an answer of its own does not hide a second effect that is missing, nor a first one's replay", async () => {
+test("an answer of its own hides no missing second effect and no first one's replay", async () => {
   let effects = 0;
   const seen = new Set<string>();
   const app = createServer((req, res) => {
@@ -179,7 +179,7 @@ test("our guard before a real service passes every check", async () => {
   expect(await failuresOf(endpointAt(`http://127.0.0.1:${running.port}`))).toEqual([]);
 });
 
-test("the command reports each check, repeats failures as shell commands without secrets, and exits with 6", async () => {
+test("the command reports each check, failures as shell commands without secrets, code 6", async () => {
   const origin = await startService("same-key.status");
   const folder = await mkdtemp(join(tmpdir(), "onceward-probe-"));
   onTestFinished(() => rm(folder, { recursive: true }));
@@ -202,7 +202,7 @@ test("the command reports each check, repeats failures as shell commands without
   expect([dry.exit, await (await fetch(`${origin}/count`)).text()]).toEqual([0, "8"]);
 });
 
-test("a bound ends the probe, wrong usage is refused, and an API that refuses its own request is not judged", async () => {
+test("a bound ends the probe, wrong usage is refused, and a refusing API is not judged", async () => {
   const origin = await startService();
   const at = ["probe", "--url", `${origin}/charges`, "--body", "{}"];
   const bounded = await cli(...at, "--only", "same-key", "--max-requests", "5", "--rate", "1000");

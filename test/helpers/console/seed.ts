@@ -5,7 +5,7 @@ import { createOperator } from "@onceward/client/admin";
 import pg from "pg";
 import { inject } from "vitest";
 import { openPool } from "../../../server/src/core/store/pool.ts";
-import { plantTraffic } from "../../tools/demo/traffic/run.ts";
+import { plantTraffic } from "../../tools/traffic/run.ts";
 import { type OpenDatabase, openDatabase, TEMPLATE_DATABASE } from "../database/database.ts";
 import { startTestServer, TEST_PEPPER } from "../servers/server.ts";
 import { createApiKey } from "../servers/tenants.ts";
@@ -25,7 +25,7 @@ const LIMIT_MS = 300_000;
 
 /** Who can sign in to a server on the database with the traffic. */
 export interface Seed {
-  /** The name of the tenant of `npm run demo:traffic`, in whose namespace `webhooks` the retention is too short. */
+  /** The name of the tenant of `npm run lab -- traffic`, in whose namespace `webhooks` the retention is too short. */
   readonly tenant: string;
   /** A completed record of the tenant. */
   readonly record: { readonly namespace: string; readonly key: string };
@@ -41,7 +41,7 @@ export function seedOfRun(): Seed {
   return inject("seed");
 }
 
-/** Creates the database and plants traffic in it, by the code of `npm run demo:traffic`. */
+/** Creates the database and plants traffic in it, by the code of `npm run lab -- traffic`. */
 export async function plantSeed(postgresUrl: string): Promise<Seed> {
   await copyTemplate(postgresUrl);
   const url = new URL(postgresUrl);

@@ -90,8 +90,8 @@ export async function createDumpedDatabase(): Promise<RestorableDatabase> {
 }
 
 /**
- * Returns statements that end the connections to a database and refuse new ones; replicas reconnect by
- * themselves.
+ * Returns statements that end the connections to a database and refuse new ones; replicas reconnect
+ * automatically.
  */
 function closing(name: string): readonly string[] {
   return [

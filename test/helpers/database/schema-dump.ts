@@ -2,7 +2,7 @@ import { fileURLToPath } from "node:url";
 import pg from "pg";
 
 /**
- * Returns the schema of a migrated database, from the catalogs of Postgres. `npm run schema:dump` writes it
+ * Returns the schema of a migrated database, from the catalogs of Postgres. `npm run generate -- schema` writes it
  * to `server/schema.sql`, to read, and to review the effect of a migration; no database is created from it.
  */
 export async function dumpSchema(databaseUrl: string): Promise<string> {
@@ -23,7 +23,7 @@ export async function dumpSchema(databaseUrl: string): Promise<string> {
 /** The file of the dump. */
 export const SCHEMA_FILE = fileURLToPath(new URL("../../../server/schema.sql", import.meta.url));
 
-const HEADER = `-- The schema that the migrations make, written by \`npm run schema:dump\`. Not for editing, and never run.
+const HEADER = `-- The schema that the migrations make, written by \`npm run generate -- schema\`. Not for editing, and never run.
 `;
 
 /** Sequences that belong to no column; those of identity columns are listed with their column. */

@@ -7,7 +7,7 @@ export const API_FILE = fileURLToPath(new URL("../../../clients/typescript/api.m
 
 const HEADER = `# What \`@onceward/client\` exports
 
-Written by \`npm run api:report\`: every export, and the declarations that it needs, with their docstrings. Messages,
+Written by \`npm run generate -- api\`: every export, and the declarations that it needs, with their docstrings. Messages,
 schemas and enums of the service are not repeated here: the
 [proto files](../../proto/onceward/v1) document them.
 `;

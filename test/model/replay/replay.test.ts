@@ -7,7 +7,7 @@ import { setNamespacePolicy } from "../../helpers/servers/tenants.ts";
 import { namespaceOf, replayTraces } from "./replayer.ts";
 import { LEASE_MINUTES, RETENTION_MINUTES, readTraces } from "./trace.ts";
 
-/** `npm run model -- --replay 10000` sets them. */
+/** `npm run lab -- model --replay 10000` sets them. */
 const RUNS = Number(process.env.ONCEWARD_MODEL_RUNS ?? 200);
 const SEED = Number(process.env.ONCEWARD_MODEL_SEED ?? 1);
 const STEPS = 30;

@@ -50,7 +50,7 @@ test("equal calls of one step that run at the same time are two operations", asy
   expect(bank).toHaveBeenCalledTimes(2);
 });
 
-test("a blocked call answers with a text; an error of the tool is thrown, and its repetition runs", async () => {
+test("a blocked call answers with a text; a tool's error is thrown, and a repetition runs", async () => {
   await using guard = await newGuard();
   const bank = vi
     .fn((order: string) => order)

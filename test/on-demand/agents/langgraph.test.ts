@@ -41,7 +41,7 @@ function outputsOf({ messages }: { messages: readonly { getType(): string; conte
   return messages.filter((message) => message.getType() === "tool").map(({ content }) => content);
 }
 
-test("a graph whose process died while a tool ran is resumed, and its model is told that the outcome is unknown", async () => {
+test("a graph whose process died in a tool resumes; its model learns of the unknown outcome", async () => {
   await using guard = await newGuard();
   const checkpointer = new MemorySaver();
   const graphOf = (tools: ReturnType<typeof toolsOf>, ...responses: (ModelCall[] | string)[]) => {
@@ -102,7 +102,7 @@ test("a tool's Command reaches the graph once; its repetition is told to the mod
   expect(bank).toHaveBeenCalledOnce();
 });
 
-test("a call without a thread, and one in a subgraph without the option step, are refused; with it, both subgraphs run", async () => {
+test("a call without a thread, or in a subgraph without the option step, is refused", async () => {
   await using guard = await newGuard();
   const bank = vi.fn(() => "refunded");
   const alone = createReactAgent({ llm: new ScriptedChatModel([refund("7")]), tools: toolsOf(guard, bank) });
@@ -131,7 +131,7 @@ test("a call without a thread, and one in a subgraph without the option step, ar
   expect(bank).toHaveBeenCalledTimes(2);
 });
 
-test("a thread that is continued from an older checkpoint repeats a call only without the option keys", async () => {
+test("a thread continued from an older checkpoint repeats a call only without the option keys", async () => {
   await using guard = await newGuard();
   const runsOf = async (thread: string, options?: LangChainOptions) => {
     const bank = vi.fn(() => "refunded");

@@ -12,7 +12,7 @@ const look = (key: string, askedAtMs: number, grantedAtMs?: number): Look => ({
 });
 const kill: Injection = { fault: "worker-kill", target: "postgres", startedAtMs: 1000, healedAtMs: 2000 };
 
-test("claims count for a fault if they were asked for while it lasted, by whether it hits their keys", () => {
+test("claims count for a fault if sent while it lasted, by whether it hits their keys", () => {
   const looks = [
     look("hit", 900),
     look("hit", 1000, 1050),

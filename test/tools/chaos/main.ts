@@ -14,7 +14,7 @@ import { type Round, runRound } from "./round.ts";
 
 /**
  * `npm run chaos -- [--minutes 10] [--seed 42] [--faults a,b] [--replicas 3] [--out FILE]`: records histories
- * of the service under faults and judges them. `npm run chaos:citus` with the same options does
+ * of the service under faults and judges them. `npm run chaos -- --citus` with the same options does
  * so on a Citus. Exits 1 on any violation or timeout, and 130 if it was
  * interrupted.
  */

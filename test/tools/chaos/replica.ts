@@ -53,7 +53,7 @@ const PRELOAD = new URL("preload.ts", import.meta.url).href;
 const START_TRIES = 40;
 const RETRY_MS = 500;
 /** Where calls go while a replica is down: another process of the machine may be given its port. */
-const NOBODY = "/nonexistent";
+const NO_PROCESS = "/nonexistent";
 /** The message with which a replica logs an INTERNAL answer. */
 const DEFECT = "a call failed by a defect";
 
@@ -101,7 +101,7 @@ export async function startReplica(options: ReplicaOptions): Promise<Replica> {
 
   async function kill(): Promise<void> {
     isEndExpected = true;
-    inbound.setTarget(NOBODY);
+    inbound.setTarget(NO_PROCESS);
     await current.end();
   }
 
@@ -120,7 +120,7 @@ export async function startReplica(options: ReplicaOptions): Promise<Replica> {
       isEndExpected = true;
       current.signal("SIGTERM");
       const how = await current.exited;
-      inbound.setTarget(NOBODY);
+      inbound.setTarget(NO_PROCESS);
       return how;
     },
     async restart(how = {}) {

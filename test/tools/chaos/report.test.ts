@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { claim, granted, LOST, refused, scenario } from "../history/scenario.ts";
-import { formatReport, reportOf } from "./report.ts";
+import { reportOf } from "./report.ts";
 import type { Round } from "./round.ts";
 
 const history = scenario([
@@ -41,10 +41,4 @@ test("a report counts answers and faults, and counts accidents and late recoveri
     longest_recovery_ms: { "redis-kill": 2001 },
     effects: { "redis-kill": { effective: 1, refused: 3, granted: 5, granted_others: 5 } },
   });
-});
-
-test("the formatted report has the same counts and times", () => {
-  const text = formatReport(reportOf(round, 7, 60_000));
-  expect(text).toContain("1 ok, 1 refused, 1 unknown");
-  expect(text).toMatch(/redis-kill +2 +40 ms +2001 ms +1 +3 +5 +5/);
 });

@@ -4,7 +4,7 @@ import { longestUnavailableMs } from "./unavailability.ts";
 
 const answeredAt = (...instants: number[]) => instants.map((atMs) => claim(atMs - 1, atMs, granted(1)));
 
-test("the longest time without an answer while a fault lasts, or soon after, is its unavailability", () => {
+test("a fault's unavailability is the longest time without an answer in or soon after it", () => {
   const operations = answeredAt(90, 110, 400, 450, 5200);
   const injections = [
     { fault: "replica-kill", target: "replica" as const, startedAtMs: 100, healedAtMs: 300 },

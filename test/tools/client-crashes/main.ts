@@ -17,7 +17,7 @@ import { Effects } from "./effects.ts";
 import { brokenPromises, type Ending, type Phase, type Policy, phaseOf, type Story } from "./judge.ts";
 import { type Delivery, Worker, type WorkerProgram } from "./worker.ts";
 
-const USAGE = `npm run chaos:clients -- [CLIENT...] [OPTIONS]: ends processes of a client at any moment of a run, half of them under
+const USAGE = `npm run lab -- clients [CLIENT...] [OPTIONS]: ends processes of a client at any moment of a run, half of them under
 HOLD and half under RECLAIM, delivers their operations again, and compares the effects with what the policy promises. A process is
 killed, or its client is closed, or its caller leaves, or its own call's time limit passes, in turn. Exits 1 if a promise is broken,
 or if a phase of a run was never hit. Clients: typescript, python, asyncio, go; default: all.

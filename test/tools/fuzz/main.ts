@@ -12,7 +12,7 @@ import { openBenchDatabase } from "../bench/database.ts";
 import { measureCosts } from "./costs.ts";
 import { type FuzzReport, fuzz } from "./fuzz.ts";
 
-const USAGE = `npm run fuzz -- [OPTIONS]: sends mutated conversations to two servers, one of them with TLS, and prints a
+const USAGE = `npm run lab -- fuzz [OPTIONS]: sends mutated conversations to two servers, one of them with TLS, and prints a
 report. Exits 1 if there are findings.
   --frames N  messages to send to each server; default: 100000
   --seed N    the same seed makes the same messages; default: 1`;

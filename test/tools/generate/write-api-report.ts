@@ -2,5 +2,5 @@ import { writeFile } from "node:fs/promises";
 import { API_FILE, apiReport } from "../../helpers/packages/api-report.ts";
 import { readSurface } from "../../helpers/packages/declarations.ts";
 
-/** `npm run api:report`: writes the report of the client's API to its file. */
+/** `npm run generate -- api`: writes the report of the client's API to its file. */
 await writeFile(API_FILE, apiReport(await readSurface()));

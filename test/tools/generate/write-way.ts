@@ -17,7 +17,7 @@ const CLAIMS = 32;
 const ENOUGH = 16;
 const MAX_CLAIMS = 1024;
 
-/** Writes the way of a granted Claim into `server/README.md`; by `npm run measure:way`, on a machine that has nothing else to do. */
+/** Writes the way of a granted Claim into `server/README.md`; by `npm run lab -- way`, on a machine that has nothing else to do. */
 await withMigratedPostgres(async (url) => {
   const pool = new pg.Pool({ connectionString: url });
   const query = async (text: string, values: readonly unknown[] = []) =>

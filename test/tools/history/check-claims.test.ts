@@ -174,7 +174,7 @@ describe("5: fingerprints", () => {
     expect(violated(claim(0, 10, granted(1)), claim(20, 30, MISMATCH, other))).toEqual([5]);
   });
 
-  test("a claim without a fingerprint does not bind the key, and the next one with a fingerprint does", () => {
+  test("a claim without a fingerprint does not bind the key; the next one's does", () => {
     const rebound = [claim(0, 10, granted(1)), release(20, 30, 1), claim(40, 50, granted(2), other)];
     expect(violated(...rebound, claim(60, 70, MISMATCH, { fingerprint: "f1" }))).toEqual([]);
     expect(violated(...rebound, lookup(60, 70, seen("inProgress", 2, other)))).toEqual([]);
@@ -191,7 +191,7 @@ describe("5: fingerprints", () => {
 describe("HOLD", () => {
   const held = claim(0, 10, granted(1));
 
-  test("a claim with an expired lease is ambiguous, and only a claim that accepts ambiguity takes over", () => {
+  test("an expired claim is ambiguous; only one that accepts ambiguity takes over", () => {
     expect(violatedUnderHold(held, claim(1100, 1110, AMBIGUOUS))).toEqual([]);
     expect(violatedUnderHold(held, claim(1100, 1110, granted(2)))).toEqual([1]);
     expect(violatedUnderHold(held, claim(1100, 1110, granted(2), { acceptAmbiguous: true }))).toEqual([]);
@@ -220,7 +220,7 @@ describe("HOLD", () => {
 });
 
 describe("9: nothing stays stuck", () => {
-  test("IN_PROGRESS is legal up to the last moment at which the lease can have ended, and no longer", () => {
+  test("IN_PROGRESS is legal until the last moment at which the lease can have ended", () => {
     expect(violated(claim(0, 300, granted(1)), claim(1299, 1310, IN_PROGRESS))).toEqual([]);
     expect(violated(claim(0, 300, granted(1)), claim(1330, 1340, IN_PROGRESS))).toEqual([9]);
   });

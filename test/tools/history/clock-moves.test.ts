@@ -50,7 +50,7 @@ test("a lease may end early while the clock is ahead, and not before", () => {
   expect(violated([heldLong, claim(5000, 5010, AMBIGUOUS)], HOLD)).toEqual({ ahead: [], right: [1] });
 });
 
-test("a lease that is granted while the clock is ahead may end as much later, and no later than that", () => {
+test("a lease granted while the clock is ahead may end as much later, not later still", () => {
   const stuck = (atMs: number) => [claim(5000, 5010, granted(1)), claim(atMs, atMs + 10, IN_PROGRESS)];
   expect(violated(stuck(20_000))).toEqual({ ahead: [], right: [9] });
   expect(violated(stuck(607_000), { keyRetentionMs: 3_600_000 })).toEqual({ ahead: [9], right: [9] });
@@ -134,7 +134,7 @@ test("a second effect is allowed after a lease that ended early, and not after a
   expect(count([heldLong, paid, again], [AHEAD])).toBe(1);
 });
 
-test("a key may stay in progress after a lease that was granted, or may have been, while the clock was ahead", () => {
+test("a key may stay in progress after a lease that may be granted while the clock was ahead", () => {
   const probe = claim(20_000, 20_010, IN_PROGRESS);
   const count = (first: Operation, moves: ClockMove[]) =>
     checkLiveness(history([first, probe], {}, moves), { healedAtMs: 10_000 }).violations.length;

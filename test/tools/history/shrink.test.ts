@@ -28,7 +28,7 @@ const failing = scenario([
   claim(140, 150, replayed("paid")),
 ]);
 
-test("shrinking drops operations that changed nothing, and keeps those that may have changed something", () => {
+test("shrinking drops operations that changed nothing, and keeps possible changes", () => {
   const { operations } = shrink(failing);
   expect(operations.filter(isDefinite).map(({ id }) => id)).toEqual(["#8"]);
   expect(operations.map(({ id }) => id)).toEqual(["#1", "#4", "#5", "#6", "#8"]);

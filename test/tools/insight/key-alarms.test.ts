@@ -18,7 +18,7 @@ test("no report of right keys suspects anything", () => {
   expect(alarms).toEqual([]);
 });
 
-test("every defect is suspected within the first half of a month, but one that others' retries hide", () => {
+test("every defect is suspected within half a month, but one that others' retries hide", () => {
   const missed = Object.entries(DEFECTS).filter(
     ([, traffic]) =>
       (measureAlarms(traffic, 1, SEED).daysUntil.get(traffic.kind) ?? Number.POSITIVE_INFINITY) > MAX_DAYS,

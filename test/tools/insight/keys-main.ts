@@ -1,7 +1,7 @@
 import { type Alarms, measureAlarms } from "./key-alarms.ts";
 import { DEFECTS, HONEST, INDISTINGUISHABLE, type KeyTraffic } from "./key-traffic.ts";
 
-/** `npm run simulate:keys -- [MONTHS] [SEED]`: prints the tables of keys in README.md. */
+/** `npm run lab -- keys [MONTHS] [SEED]`: prints the tables of keys in README.md. */
 const [months = "400", seed = "1"] = process.argv.slice(2);
 
 function measure(traffic: KeyTraffic): Alarms {

@@ -1,7 +1,7 @@
 import { measureCoverage, SETTINGS } from "./coverage.ts";
 import { TRAFFIC } from "./traffic.ts";
 
-/** `npm run simulate:insight -- [RUNS] [SEED]`: prints the table of README.md. */
+/** `npm run lab -- insight [RUNS] [SEED]`: prints the table of README.md. */
 const [runs = "200", seed = "1"] = process.argv.slice(2);
 console.log("| traffic | sample | statements | interval | upper end | bound |");
 console.log("|---|---|---|---|---|---|");

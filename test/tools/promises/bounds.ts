@@ -1,7 +1,7 @@
 /** A number that readers are promised, and the test that holds it. Paths are from the root. */
 export interface Bound {
   readonly file: string;
-  /** The constant in the file; of an object, the members that lead to the number: `DEFAULT_POLICY.maxLeaseMs`. */
+  /** The constant in the file; of an object, the members that lead to the number: `REPLY_LIMITS.maxBytes`. Of a proto file, message, field and fact. */
   readonly constant: string;
   /** The test file that fails when the constant is changed tenfold. */
   readonly test: string;
@@ -45,18 +45,6 @@ const ROWS: readonly (readonly [file: string, constants: string, test?: string])
     "test/transports/limits.test.ts",
   ],
   ["core/domain/limits.ts", "MAX_MESSAGE_BYTES", "test/transports/unreadable-messages.test.ts"],
-  [
-    "core/domain/policy-bounds.ts",
-    "WIDEST_BOUNDS.maxKeyRetentionS WIDEST_BOUNDS.maxResultBytes",
-    "test/admin/operator-tenants.test.ts",
-  ],
-  ["core/domain/policy-bounds.ts", "WIDEST_BOUNDS.maxLeaseMs", "test/admin/policies.test.ts"],
-  ["core/domain/policy.ts", "DEFAULT_POLICY.defaultLeaseMs", "test/contract/claim.test.ts"],
-  ["core/domain/policy.ts", "DEFAULT_POLICY.keyRetentionS", "test/contract/policy.test.ts"],
-  ["core/domain/policy.ts", "DEFAULT_POLICY.maxLeaseMs", "test/transports/bad-input.test.ts"],
-  ["core/domain/policy.ts", "DEFAULT_POLICY.maxResultBytes", "test/transports/limits.test.ts"],
-  ["core/domain/quotas.ts", "DEFAULT_DECLARED_NAMESPACES", "server/src/core/admission/admission.test.ts"],
-  ["core/domain/quotas.ts", "MAX_DECLARED_NAMESPACES", "test/admin/operator-tenants.test.ts"],
   ["core/domain/quotas.ts", "MAX_UNFINISHED_JOBS", "test/admin/record-jobs.test.ts"],
   [
     "core/transport/compression.ts",
@@ -117,23 +105,44 @@ const ROWS: readonly (readonly [file: string, constants: string, test?: string])
   ["features/insight/rpc/retention-advice.ts", "MAX_PER_MILLION", "test/admin/retention-advice.test.ts"],
 ];
 
+/** Facts of the contract's fields in `policy.proto`, and the test that holds these. */
+const FACTS: readonly (readonly [facts: string, test: string])[] = [
+  ["PolicyBounds.max_key_retention.max", "test/admin/operator-tenants.test.ts"],
+  ["PolicyBounds.max_result_bytes.max", "test/admin/operator-tenants.test.ts"],
+  ["PolicyBounds.max_lease.default", "test/admin/policies.test.ts"],
+  ["Policy.default_lease.default", "test/contract/claim.test.ts"],
+  ["Policy.key_retention.default", "test/contract/policy.test.ts"],
+  ["Policy.max_lease.default", "test/transports/bad-input.test.ts"],
+  ["Policy.max_result_bytes.default", "test/transports/limits.test.ts"],
+  ["Quotas.declared_namespaces.default", "server/src/core/admission/admission.test.ts"],
+  ["Quotas.declared_namespaces.max", "test/admin/operator-tenants.test.ts"],
+];
+
 /** The numbers that the contract, SECURITY.md and server/README.md promise. */
-export const BOUNDS: readonly Bound[] = ROWS.flatMap(([path, constants, test]) => {
-  const file = `server/src/${path}`;
-  return constants
-    .split(" ")
-    .map((constant) => ({ file, constant, test: test ?? file.replace(".ts", ".test.ts") }));
-});
+export const BOUNDS: readonly Bound[] = [
+  ...ROWS.flatMap(([path, constants, test]) => {
+    const file = `server/src/${path}`;
+    return constants
+      .split(" ")
+      .map((constant) => ({ file, constant, test: test ?? file.replace(".ts", ".test.ts") }));
+  }),
+  ...FACTS.map(([constant, test]) => ({ file: "proto/onceward/v1/policy.proto", constant, test })),
+];
 
 /**
- * Returns a source text whose constant is ten times as large.
+ * Returns the text of a file whose constant, or whose fact, is ten times as large.
  *
  * @throws Error if the text does not define it.
  */
-export function changedTenfold(source: string, constant: string): string {
+export function changedTenfold(source: string, { file, constant }: Bound): string {
   const [name = "", ...members] = constant.split(".");
+  const isFact = file.endsWith(".proto");
   const path = members.map((member) => `[^;]*?\\b${member}: `).join("");
-  const definition = new RegExp(`^((?:export )?const ${name}\\b[^;=]*= ${path})([^{},;]+)`, "m");
+  const definition = isFact
+    ? new RegExp(`(message ${name} [^]*? ${members[0]} = \\d+ \\[[^;]*?\\b${members[1]}: "?)(\\d+)`)
+    : new RegExp(`^((?:export )?const ${name}\\b[^;=]*= ${path})([^{},;]+)`, "m");
   if (!definition.test(source)) throw new Error(`no ${constant} is defined`);
-  return source.replace(definition, (_, before, value) => `${before}10 * (${value})`);
+  return source.replace(definition, (_, before, value) =>
+    isFact ? `${before}${value}0` : `${before}10 * (${value})`,
+  );
 }

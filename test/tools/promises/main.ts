@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import { BOUNDS, type Bound, changedTenfold } from "./bounds.ts";
 
 /**
- * `npm run check:promises [-- TEXT]`: runs the test of each bound in a copy of the sources, changes its constant there
+ * `npm run lab -- promises [TEXT]`: runs the test of each bound in a copy of the sources, changes its constant there
  * tenfold, and runs the test again, which must fail then; with TEXT, of the bounds whose constant contains it. Exits with 1
  * if a bound can be broken without a failing test, or if a test fails without a change: it notices nothing.
  */
@@ -47,13 +47,19 @@ function passes(test: string): boolean {
 }
 
 /** Whether the test of a bound fails when the bound is broken. */
-async function breaks({ file, constant, test }: Bound): Promise<boolean> {
-  const path = join(copy, file);
+async function breaks(bound: Bound): Promise<boolean> {
+  const path = join(copy, bound.file);
   const source = await readFile(path, "utf8");
-  await writeFile(path, changedTenfold(source, constant));
-  const isNoticed = !run(test);
-  await writeFile(path, source);
+  await write(path, changedTenfold(source, bound));
+  const isNoticed = !run(bound.test);
+  await write(path, source);
   return isNoticed;
+}
+
+/** Writes a file; of a proto file, also the code that is generated from it. */
+async function write(path: string, text: string): Promise<void> {
+  await writeFile(path, text);
+  if (path.endsWith(".proto")) spawnSync("npx", ["buf", "generate"], { cwd: copy, stdio: "inherit" });
 }
 
 /** Runs a test file in the copy, and returns whether it passes. */

@@ -47,7 +47,7 @@ function failureOf({ headers }: BrowserAnswer): string | undefined {
   return pathname === "/console/sign-in" ? (searchParams.get("error") ?? undefined) : undefined;
 }
 
-test("a person signs in at the issuer: begun on one replica, ended on another, with the token's access", async () => {
+test("a person's sign-in at the issuer may begin and end on different replicas", async () => {
   expect((await browse(server, "/console/api/sign-in-options")).json).toEqual({
     oidc: true,
     issuer: issuer.url,
@@ -144,7 +144,7 @@ test.each<[string, () => Record<string, unknown>]>([
   expect([failureOf(answer), sessionCookie(answer)]).toEqual(["CREDENTIAL_INVALID", undefined]);
 });
 
-test("an issuer that does not answer, or answers with too much, is unavailable, and people can try again", async () => {
+test("an issuer without an answer, or with a long one, is unavailable; people can retry", async () => {
   const own = await startTestServer(database.url, issuer.settings, { jwksCooldownMs: 0 });
   issuer.person = { onceward_tenant: tenant.name };
   const huge = {

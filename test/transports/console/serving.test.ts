@@ -156,7 +156,7 @@ test("a large body for a page is not waited for", async () => {
   expect(answer).not.toContain("408");
 });
 
-test("a page that was not built says how to build it; a console that is off has no answers and no cookies", async () => {
+test("a page not yet built says how to build it; a switched off console has no answers", async () => {
   const unbuilt = await startAnother({}, join(dir, "none"));
   const answer = await browse(unbuilt, "/console/");
   expect([answer.status, answer.body.toString()]).toEqual([

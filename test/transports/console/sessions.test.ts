@@ -186,7 +186,7 @@ test("a key that signs in all the time keeps no connection from calls, and is re
   expect(await whoIs(own, await signIn(own, elsewhere.key))).toBe(elsewhere.keyId);
 });
 
-test("the operator's key of the environment signs in, and another one in its place ends its sessions", async () => {
+test("the environment's operator key signs in; its replacement ends its sessions", async () => {
   const key = generateApiKey();
   const start = async (secret: string) => {
     const operatorKey = formatApiKey({ id: key.id, secret });

@@ -138,7 +138,7 @@ test("a cookie counts for a script of the page itself only", async () => {
   );
 });
 
-test("calls without a header and without a cookie of the page stay anonymous where that is allowed", async () => {
+test("calls without a header or a page's cookie stay anonymous where that is allowed", async () => {
   const open = await startAnother({ ONCEWARD_ANONYMOUS_TENANT: "anybody" });
   const cookie = await signIn(open, adminKey);
   expect(await who(open, OF_PAGE)).toBe("anonymous");
@@ -187,7 +187,7 @@ test("behind a balancer that ends TLS, the cookie is the host's own and travels 
   expect(await who(behind, { cookie: plain, origin: "https://onceward.example" })).toBe("CREDENTIAL_MISSING");
 });
 
-test("in a container whose page has a loopback address for browsers, the cookie is one that they keep without TLS", async () => {
+test("a container's page with a loopback address has a cookie that browsers keep without TLS", async () => {
   const origin = "http://localhost:8080";
   const behind = await startAnother({ ONCEWARD_CONSOLE_ORIGIN: origin, ONCEWARD_HOST: "0.0.0.0" });
   const answer = await postKey(behind, adminKey, { origin });
@@ -205,7 +205,7 @@ test("without TLS, a sign-in is refused on an address that other machines can re
   expect(await who(open, { cookie, ...OF_PAGE })).toBe("CREDENTIAL_MISSING");
 });
 
-test("a sign-in that fails says only why its form is wrong; after too many, those that fail are refused, and a right key signs in", async () => {
+test("failed sign-ins give no reason, are rate-limited, and do not lock out a valid key", async () => {
   const own = await startAnother({});
   const unknown = formatApiKey(generateApiKey());
   const wrong = adminKey.replace(/.$/, (last) => (last === "A" ? "Q" : "A"));
@@ -243,7 +243,7 @@ test("bodies that never arrive keep no one from signing in", async () => {
   expect(await whoIs(server, await signIn(server, adminKey))).toBe(idOf(adminKey));
 });
 
-test("a sign-in whose body is not a small JSON object with a key alone is refused, and told the field", async () => {
+test("a sign-in whose body is not a small JSON object with a key is refused with the field", async () => {
   for (const [field, body] of [
     ...["", "{", "[]", "null", "{}", '{"apiKey":1}'].map((wrong) => ["apiKey", wrong] as const),
     ["apikey", '{"apikey":"ow_"}'],

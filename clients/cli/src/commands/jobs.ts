@@ -1,18 +1,16 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { timestampDate } from "@bufbuild/protobuf/wkt";
 import {
-  changedRecordsOf,
   createTenantAdmin,
-  isUnfinished,
-  progressOf,
   type RecordJob,
   RecordJob_Kind,
   RecordJob_State,
   RecordJobSchema,
   type TenantAdmin,
-  titleOf,
 } from "@onceward/client/admin";
 import { Argument, type Command } from "commander";
+import { changedRecordsOf } from "#words/changed-records";
+import { isUnfinished, progressOf, titleOf } from "#words/job-words";
 import { parseId } from "../arguments.ts";
 import { confirm, type Host, type YesOption } from "../host.ts";
 import { type Column, cellText, enumName } from "../output.ts";

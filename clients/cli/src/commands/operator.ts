@@ -2,12 +2,12 @@ import {
   AuditEventSchema,
   CreateTenantApiKeyResponseSchema,
   createOperator,
-  degradedStates,
   GetServerInfoResponseSchema,
   type Operator,
   ReplicaSchema,
 } from "@onceward/client/admin";
 import type { Command } from "commander";
+import { degradedStates } from "#words/degraded";
 import { AUDIT_COLUMNS, REPLICA_COLUMNS } from "../columns.ts";
 import type { Host } from "../host.ts";
 import { type NewKeyOptions, newKey, withNewKey } from "../new-key.ts";

@@ -2,11 +2,11 @@ import {
   createTenantAdmin,
   GetKeyHistoryResponseSchema,
   GetRecordResponseSchema,
-  MAX_RECONCILED,
   ResolveRecordResponseSchema,
 } from "@onceward/client/admin";
 import { Record_State, RecordSchema } from "@onceward/client/proto";
 import type { Command } from "commander";
+import { MAX_RECONCILED } from "#words/answers";
 import { resolveAnswers, writeKeys } from "../answers.ts";
 import { parseCount, parseId } from "../arguments.ts";
 import { UsageError } from "../failure.ts";

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { createTenantAdmin, parseDurationMs, type TenantAdmin } from "@onceward/client/admin";
+import { createTenantAdmin, type TenantAdmin } from "@onceward/client/admin";
 import { type Command, InvalidArgumentError } from "commander";
+import { parseDurationMs } from "#words/durations";
 import { describeFailure, EXIT, exitCodeOf, failureJson } from "../failure.ts";
 import type { Host } from "../host.ts";
 import { requireNamespace } from "../known-names.ts";
@@ -30,8 +31,8 @@ export function watchCommand(host: Host): Command {
     "watch charges --interval 10s",
     "watch --once --json",
   )
-    .option("--interval <duration>", "time between two looks, 1s to 1h; default: 5s", parseInterval)
-    .option("--once", "look once")
+    .option("--interval <duration>", "time between two snapshots, 1s to 1h; default: 5s", parseInterval)
+    .option("--once", "print one snapshot")
     .action(
       asAdmin(async (session, namespace: string | undefined, options: WatchOptions) => {
         const { interval = DEFAULT_INTERVAL_MS, once } = options;

@@ -1,4 +1,5 @@
-import { canonicalText, type FieldKind } from "./field-kinds.ts";
+import type { TypedField } from "@onceward/words/field-facts";
+import { canonicalText } from "./fields.ts";
 
 /** The fields of a form as a person types them, by name. */
 export type FieldTexts<Field extends string> = Readonly<Record<Field, string>>;
@@ -28,18 +29,11 @@ export interface SavedByOther<Field extends string> {
   readonly typed: string | undefined;
 }
 
-/** A field of a form. */
-export interface FormField {
-  readonly label: string;
-  readonly help: string;
-  readonly kind: FieldKind;
-}
-
 /** The drafts of one form. */
 export type Drafts<Field extends string> = ReturnType<typeof createDrafts<Field>>;
 
 /** Returns the drafts of a form over fields. */
-export function createDrafts<Field extends string>(fields: Readonly<Record<Field, FormField>>) {
+export function createDrafts<Field extends string>(fields: Readonly<Record<Field, TypedField>>) {
   const names = Object.keys(fields) as Field[];
   const canonical = (field: Field, text: string) => canonicalText(fields[field].kind, text);
   const isChanged = (field: Field, saved: FieldTexts<Field>, typed: FieldTexts<Field>) =>
@@ -56,12 +50,6 @@ export function createDrafts<Field extends string>(fields: Readonly<Record<Field
   /** Returns the form with a field typed. */
   function type(draft: Draft<Field>, field: Field, text: string): Draft<Field> {
     return { ...draft, typed: { ...draft.typed, [field]: text } };
-  }
-  /** Returns the values of a message as a person types them; empty: not set. */
-  function textsOf(given: (field: Field) => unknown): FieldTexts<Field> {
-    const textOf = (field: Field, value = given(field)) =>
-      value === undefined ? "" : fields[field].kind.format(value);
-    return Object.fromEntries(names.map((field) => [field, textOf(field)])) as FieldTexts<Field>;
   }
   /** Reads some fields; an empty text unsets its field. `problems` has what to type instead of a text that can't be read. */
   function read(texts: FieldTexts<Field>, some: readonly Field[]) {
@@ -95,5 +83,5 @@ export function createDrafts<Field extends string>(fields: Readonly<Record<Field
       }));
     return { ...remaining, savedByOthers };
   }
-  return { fields, start, changed, type, textsOf, read, follow };
+  return { fields, start, changed, type, read, follow };
 }

@@ -26,7 +26,7 @@ it("a shell reads each word as it was", () => {
   expect(printed.split("\0").slice(0, -1)).toEqual(words);
 });
 
-it("a terminal finds no control character in a word, and a person no character that is not seen", () => {
+it("a word has no control characters for a terminal and no invisible ones for a person", () => {
   expect(shellWord("live\u202etxt")).toMatch(/^[ -~]+$/);
   expect(shellWord("\u0003a\rb\u001b[201~\u009b")).toMatch(/^[ -~]+$/);
 });

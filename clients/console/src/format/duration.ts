@@ -1,15 +1,10 @@
-import { parseDurationMs } from "@onceward/decode/durations.ts";
-import { UNITS } from "@onceward/decode/words.ts";
+import { UNITS } from "@onceward/words/words";
 
-export { formatDuration } from "@onceward/decode/words.ts";
+export { parseDuration } from "@onceward/words/field-facts";
+export { formatDuration } from "@onceward/words/words";
 
 /** Returns a duration exactly, in the largest unit that divides it, such as "3 d" or "90 s". */
 export function formatExactly(ms: number): string {
   const [unit, size] = UNITS.find(([, size]) => ms >= size && ms % size === 0) ?? ["s", 1_000];
   return `${ms / size} ${unit}`;
-}
-
-/** Returns the milliseconds of a text such as "72h", "3 d" or "90 min"; undefined for any other text. */
-export function parseDuration(text: string): number | undefined {
-  return parseDurationMs(text.trim().toLowerCase().replace(/\s+/, "").replace(/min$/, "m"));
 }

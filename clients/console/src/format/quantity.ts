@@ -1,15 +1,9 @@
-import { parseBytes } from "@onceward/decode/bytes.ts";
+export { parseSize } from "@onceward/words/field-facts";
+export { formatCount, formatEstimate, formatNoun, formatShare, formatSize } from "@onceward/words/words";
 
-export { formatCount, formatEstimate, formatNoun, formatShare, formatSize } from "@onceward/decode/words.ts";
-
-/** Returns the bytes of a text such as "65536", "64KiB" or "64 kib"; undefined for any other text. */
-export function parseSize(text: string): number | undefined {
-  return parseBytes(
-    text
-      .trim()
-      .replace(/\s+/, "")
-      .replace(/(\d)b$/i, "$1"),
-  );
+/** Returns a phrase with a capital first letter. */
+export function asTitle(phrase: string): string {
+  return `${phrase.charAt(0).toUpperCase()}${phrase.slice(1)}`;
 }
 
 /** Returns a title with a small first letter, for use within a sentence. */

@@ -1,5 +1,5 @@
-import { leaseOf } from "@onceward/decode/record-lease.ts";
 import { type Record, Record_State } from "@onceward/gen/onceward/v1/record_pb.ts";
+import { leaseOf } from "@onceward/words/record-lease";
 import { StateMark } from "./state-mark.tsx";
 import { useNow } from "./time.tsx";
 

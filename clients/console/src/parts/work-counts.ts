@@ -1,7 +1,7 @@
 import { createClient } from "@connectrpc/connect";
 import { createConnectQueryKey, useQuery as useConnectQuery, useTransport } from "@connectrpc/connect-query";
-import { isUnfinished } from "@onceward/decode/job-words.ts";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
+import { isUnfinished } from "@onceward/words/job-words";
 import { useQuery } from "@tanstack/react-query";
 import { useLiveInterval } from "../shell/live.tsx";
 

@@ -52,8 +52,8 @@ export function LateDuplicates({ namespace }: { readonly namespace: string }) {
   return (
     <p>
       Counted in the last {DAYS} days: {formatNoun(refused, "duplicate", "duplicates")} refused because the
-      key was too old, and {formatCount(granted)} that ran although it was. "Keys that are too old" below
-      decides about them.
+      key was too old, and {formatCount(granted)} that ran although it was. "Late keys" below decides about
+      them.
     </p>
   );
 }

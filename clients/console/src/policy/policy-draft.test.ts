@@ -36,7 +36,7 @@ describe("The form of a policy", () => {
     expect(fieldWords("keyRetention", "72h")).toBe("3 d");
     expect(fieldWords("maxResultBytes", "4KiB")).toBe("4 KiB");
     expect(fieldWords("maxResultBytes", "5000")).toBe("5,000 B");
-    expect(fieldWords("onLeaseExpiry", "hold")).toBe("Hold");
+    expect(fieldWords("onLeaseExpiry", "hold")).toBe("hold");
     expect(fieldWords("maxLease", "")).toBe("inherited");
   });
 
@@ -60,15 +60,15 @@ describe("The form of a policy", () => {
       paths: [
         "policy.key_retention",
         "policy.max_result_bytes",
-        "policy.late_keys",
         "policy.require_fingerprint",
+        "policy.late_keys",
       ],
       problems: {},
     });
   });
 
   test("says which text it can't read", () => {
-    const draft = type(type(start(saved("a")), "maxLease", "soon"), "maxResultBytes", "1GiB");
+    const draft = type(type(start(saved("a")), "maxLease", "soon"), "maxResultBytes", "2GiB");
     expect(Object.keys(readDraft(draft).problems)).toEqual(["maxLease", "maxResultBytes"]);
     expect(fieldOfPath("namespace.policy.max_lease")).toBe("maxLease");
     expect(fieldOfPath("namespace.name")).toBeUndefined();

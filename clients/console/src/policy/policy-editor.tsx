@@ -21,7 +21,6 @@ import {
   policyText,
   readDraft,
   type SavedPolicy,
-  SERVICE_DEFAULTS,
 } from "./policy-fields.ts";
 import { PolicyReview } from "./policy-review.tsx";
 
@@ -204,7 +203,7 @@ function PolicyRow(props: PolicyRowProps) {
 }
 
 function OwnValue({ field, text, problem, type, id }: PolicyRowProps & { readonly id: string }) {
-  const { choices } = POLICY_FIELDS[field];
+  const { choices } = POLICY_FIELDS[field].kind;
   const shared = {
     id,
     value: text,
@@ -225,10 +224,8 @@ function OwnValue({ field, text, problem, type, id }: PolicyRowProps & { readonl
   return (
     <select {...shared} onChange={(event) => type(event.target.value)}>
       <option value="">inherited</option>
-      {Object.entries(choices).map(([value, words]) => (
-        <option key={value} value={value}>
-          {words}
-        </option>
+      {choices.map((value) => (
+        <option key={value}>{value}</option>
       ))}
     </select>
   );
@@ -243,12 +240,11 @@ function inheritedWords(field: PolicyField, tenantOwn: PolicyText | undefined) {
       </>
     );
   }
-  if (field === "resultRetention") return "as the key retention";
-  if (field === "failureRetention") return "as the result retention";
-  if (field === "providerLink") return "none";
+  const { default: inService, unset } = POLICY_FIELDS[field];
+  if (inService === "") return unset;
   return (
     <>
-      {fieldWords(field, SERVICE_DEFAULTS[field])} <span className={common.quiet}>default</span>
+      {fieldWords(field, inService)} <span className={common.quiet}>default</span>
     </>
   );
 }

@@ -1,6 +1,6 @@
 import type { RetentionEffect } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { useState } from "react";
-import { canonicalText } from "../form/field-kinds.ts";
+import { canonicalText } from "../form/fields.ts";
 import { parseDuration } from "../format/duration.ts";
 import { formatNoun } from "../format/quantity.ts";
 import { ConfirmDialog } from "../parts/confirm-dialog.tsx";

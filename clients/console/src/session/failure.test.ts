@@ -17,7 +17,7 @@ test("a failure has the service's reason, and the request id of the headers", ()
   });
 });
 
-test("the reason of a proxy is not the service's, and a failure without an answer has no request id", () => {
+test("a proxy's reason is not the service's; a failure without an answer has no request id", () => {
   expect(readFailure(errorOf("proxy.example"))).toMatchObject({ reason: "", violations: [] });
   expect(readFailure(new TypeError("Failed to fetch"))).toMatchObject({ requestId: undefined, reason: "" });
 });

@@ -1,5 +1,5 @@
 import { Code, ConnectError } from "@connectrpc/connect";
-import { readServiceError, type ServiceError } from "@onceward/decode/service-error.ts";
+import { readServiceError, type ServiceError } from "@onceward/errors/service-error.ts";
 
 /** A failed call as a person sees it. */
 export interface Failure extends ServiceError {

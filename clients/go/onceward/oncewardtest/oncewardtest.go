@@ -142,7 +142,7 @@ func New(t testing.TB, options Options) *Service {
 	return service
 }
 
-// Now returns the time of the service's clock. It stands still until the test moves it: leases and retentions end exactly then.
+// Now returns the time of the service's clock. It does not move until the test moves it: leases and retentions end exactly then.
 // The client's own waits, heartbeats and retries take real time.
 func (s *Service) Now() time.Time {
 	s.mu.Lock()

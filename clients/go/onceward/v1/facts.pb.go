@@ -279,7 +279,7 @@ type FieldFacts struct {
 	Max int64 `protobuf:"varint,2,opt,name=max,proto3" json:"max,omitempty"`
 	// The value that applies where the field is not set, in the form in which the command line takes it, such as "72h". Empty: none.
 	Default string `protobuf:"bytes,3,opt,name=default,proto3" json:"default,omitempty"`
-	// What people call the field, such as "key retention".
+	// What people call the field. Empty: its name with spaces, such as "key retention".
 	Label string `protobuf:"bytes,4,opt,name=label,proto3" json:"label,omitempty"`
 	// What it decides, in one line that continues its label, without its range and its default.
 	Help string `protobuf:"bytes,5,opt,name=help,proto3" json:"help,omitempty"`
@@ -288,14 +288,16 @@ type FieldFacts struct {
 	// A regular expression (RE2) that a text matches as a whole, and what it asks for in words, as errors have it.
 	Pattern string `protobuf:"bytes,7,opt,name=pattern,proto3" json:"pattern,omitempty"`
 	Rule    string `protobuf:"bytes,8,opt,name=rule,proto3" json:"rule,omitempty"`
-	// Whether a request is refused without it. Any other field may be empty, whatever its least length is.
-	Required bool `protobuf:"varint,20,opt,name=required,proto3" json:"required,omitempty"`
+	// The field of the same message whose value applies where this one is not set.
+	DefaultFrom string `protobuf:"bytes,9,opt,name=default_from,json=defaultFrom,proto3" json:"default_from,omitempty"`
+	// Whether a request is refused without it. Any other field may be empty, regardless of its minimum length.
+	Required bool `protobuf:"varint,10,opt,name=required,proto3" json:"required,omitempty"`
 	// The field whose limits this one has, such as "Record.key".
-	SameAs string `protobuf:"bytes,21,opt,name=same_as,json=sameAs,proto3" json:"same_as,omitempty"`
+	SameAs string `protobuf:"bytes,11,opt,name=same_as,json=sameAs,proto3" json:"same_as,omitempty"`
 	// Of a map: the limits of its keys and of its values, and the most bytes of all of it as compact JSON in UTF-8.
-	Keys          *FieldFacts `protobuf:"bytes,22,opt,name=keys,proto3" json:"keys,omitempty"`
-	Values        *FieldFacts `protobuf:"bytes,23,opt,name=values,proto3" json:"values,omitempty"`
-	MaxJsonBytes  int64       `protobuf:"varint,24,opt,name=max_json_bytes,json=maxJsonBytes,proto3" json:"max_json_bytes,omitempty"`
+	Keys          *FieldFacts `protobuf:"bytes,12,opt,name=keys,proto3" json:"keys,omitempty"`
+	Values        *FieldFacts `protobuf:"bytes,13,opt,name=values,proto3" json:"values,omitempty"`
+	MaxJsonBytes  int64       `protobuf:"varint,14,opt,name=max_json_bytes,json=maxJsonBytes,proto3" json:"max_json_bytes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -382,6 +384,13 @@ func (x *FieldFacts) GetPattern() string {
 func (x *FieldFacts) GetRule() string {
 	if x != nil {
 		return x.Rule
+	}
+	return ""
+}
+
+func (x *FieldFacts) GetDefaultFrom() string {
+	if x != nil {
+		return x.DefaultFrom
 	}
 	return ""
 }
@@ -555,7 +564,7 @@ const file_onceward_v1_facts_proto_rawDesc = "" +
 	"\vReasonFacts\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\tR\x04code\x12;\n" +
 	"\freason_class\x18\x02 \x01(\x0e2\x18.onceward.v1.ReasonClassR\vreasonClass\x12*\n" +
-	"\x11may_have_happened\x18\x03 \x01(\bR\x0fmayHaveHappened\"\x82\x03\n" +
+	"\x11may_have_happened\x18\x03 \x01(\bR\x0fmayHaveHappened\"\xa5\x03\n" +
 	"\n" +
 	"FieldFacts\x12\x10\n" +
 	"\x03min\x18\x01 \x01(\x03R\x03min\x12\x10\n" +
@@ -565,12 +574,14 @@ const file_onceward_v1_facts_proto_rawDesc = "" +
 	"\x04help\x18\x05 \x01(\tR\x04help\x12%\n" +
 	"\x04unit\x18\x06 \x01(\x0e2\x11.onceward.v1.UnitR\x04unit\x12\x18\n" +
 	"\apattern\x18\a \x01(\tR\apattern\x12\x12\n" +
-	"\x04rule\x18\b \x01(\tR\x04rule\x12\x1a\n" +
-	"\brequired\x18\x14 \x01(\bR\brequired\x12\x17\n" +
-	"\asame_as\x18\x15 \x01(\tR\x06sameAs\x12+\n" +
-	"\x04keys\x18\x16 \x01(\v2\x17.onceward.v1.FieldFactsR\x04keys\x12/\n" +
-	"\x06values\x18\x17 \x01(\v2\x17.onceward.v1.FieldFactsR\x06values\x12$\n" +
-	"\x0emax_json_bytes\x18\x18 \x01(\x03R\fmaxJsonBytes\"+\n" +
+	"\x04rule\x18\b \x01(\tR\x04rule\x12!\n" +
+	"\fdefault_from\x18\t \x01(\tR\vdefaultFrom\x12\x1a\n" +
+	"\brequired\x18\n" +
+	" \x01(\bR\brequired\x12\x17\n" +
+	"\asame_as\x18\v \x01(\tR\x06sameAs\x12+\n" +
+	"\x04keys\x18\f \x01(\v2\x17.onceward.v1.FieldFactsR\x04keys\x12/\n" +
+	"\x06values\x18\r \x01(\v2\x17.onceward.v1.FieldFactsR\x06values\x12$\n" +
+	"\x0emax_json_bytes\x18\x0e \x01(\x03R\fmaxJsonBytes\"+\n" +
 	"\fMessageFacts\x12\x1b\n" +
 	"\tmax_bytes\x18\x01 \x01(\x03R\bmaxBytes*\xd0\x01\n" +
 	"\vReasonClass\x12\x1c\n" +

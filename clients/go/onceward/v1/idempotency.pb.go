@@ -1762,17 +1762,17 @@ var File_onceward_v1_idempotency_proto protoreflect.FileDescriptor
 
 const file_onceward_v1_idempotency_proto_rawDesc = "" +
 	"\n" +
-	"\x1donceward/v1/idempotency.proto\x12\vonceward.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18onceward/v1/errors.proto\x1a\x17onceward/v1/facts.proto\x1a\x18onceward/v1/record.proto\"\xab\x04\n" +
-	"\fClaimRequest\x128\n" +
-	"\tnamespace\x18\x01 \x01(\tB\x1a\xc2\xe1\x18\x16\xa0\x01\x01\xaa\x01\x10Record.namespaceR\tnamespace\x12&\n" +
-	"\x03key\x18\x02 \x01(\tB\x14\xc2\xe1\x18\x10\xa0\x01\x01\xaa\x01\n" +
-	"Record.keyR\x03key\x12;\n" +
-	"\vfingerprint\x18\x03 \x01(\fB\x19\xc2\xe1\x18\x15\xaa\x01\x12Record.fingerprintR\vfingerprint\x12\"\n" +
+	"\x1donceward/v1/idempotency.proto\x12\vonceward.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18onceward/v1/errors.proto\x1a\x17onceward/v1/facts.proto\x1a\x18onceward/v1/record.proto\"\xa5\x04\n" +
+	"\fClaimRequest\x126\n" +
+	"\tnamespace\x18\x01 \x01(\tB\x18\xc2\xe1\x18\x14P\x01Z\x10Record.namespaceR\tnamespace\x12$\n" +
+	"\x03key\x18\x02 \x01(\tB\x12\xc2\xe1\x18\x0eP\x01Z\n" +
+	"Record.keyR\x03key\x12:\n" +
+	"\vfingerprint\x18\x03 \x01(\fB\x18\xc2\xe1\x18\x14Z\x12Record.fingerprintR\vfingerprint\x12\"\n" +
 	"\bclaim_id\x18\x04 \x01(\tB\a\xc2\xe1\x18\x03\x10\x80\x01R\aclaimId\x12=\n" +
 	"\x05lease\x18\x05 \x01(\v2\x19.google.protobuf.DurationB\f\xc2\xe1\x18\b\b\xe8\a\x10\x80\xb8\x99)R\x05lease\x12H\n" +
 	"\tretention\x18\x06 \x01(\v2\x19.google.protobuf.DurationB\x0f\xc2\xe1\x18\v\b\xe0\xd4\x03\x10\x80\x80\xbf߀\x01R\tretention\x127\n" +
-	"\x04wait\x18\a \x01(\v2\x19.google.protobuf.DurationB\b\xc2\xe1\x18\x04\x10\xe0\xd4\x03R\x04wait\x12)\n" +
-	"\x05owner\x18\b \x01(\tB\x13\xc2\xe1\x18\x0f\xaa\x01\fRecord.ownerR\x05owner\x12)\n" +
+	"\x04wait\x18\a \x01(\v2\x19.google.protobuf.DurationB\b\xc2\xe1\x18\x04\x10\xe0\xd4\x03R\x04wait\x12(\n" +
+	"\x05owner\x18\b \x01(\tB\x12\xc2\xe1\x18\x0eZ\fRecord.ownerR\x05owner\x12)\n" +
 	"\x10accept_ambiguous\x18\t \x01(\bR\x0facceptAmbiguous\x12@\n" +
 	"\x0ekey_created_at\x18\n" +
 	" \x01(\v2\x1a.google.protobuf.TimestampR\fkeyCreatedAt\"\xf0\x02\n" +
@@ -1813,34 +1813,34 @@ const file_onceward_v1_idempotency_proto_rawDesc = "" +
 	"\x10lease_expired_at\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x0eleaseExpiredAt\x127\n" +
 	"\n" +
 	"checkpoint\x18\x04 \x01(\v2\x17.onceward.v1.CheckpointR\n" +
-	"checkpoint\"\xc6\x02\n" +
-	"\x0fCompleteRequest\x128\n" +
-	"\tnamespace\x18\x01 \x01(\tB\x1a\xc2\xe1\x18\x16\xa0\x01\x01\xaa\x01\x10Record.namespaceR\tnamespace\x12&\n" +
-	"\x03key\x18\x02 \x01(\tB\x14\xc2\xe1\x18\x10\xa0\x01\x01\xaa\x01\n" +
-	"Record.keyR\x03key\x12C\n" +
-	"\rfencing_token\x18\x03 \x01(\x03B\x1e\xc2\xe1\x18\x1a\xa0\x01\x01\xaa\x01\x14Record.fencing_tokenR\ffencingToken\x124\n" +
-	"\x06result\x18\x04 \x01(\v2\x13.onceward.v1.ResultB\a\xc2\xe1\x18\x03\xa0\x01\x01R\x06result\x12V\n" +
-	"\tretention\x18\x05 \x01(\v2\x19.google.protobuf.DurationB\x1d\xc2\xe1\x18\x19\xaa\x01\x16ClaimRequest.retentionR\tretention\"\xb9\x01\n" +
+	"checkpoint\"\xbe\x02\n" +
+	"\x0fCompleteRequest\x126\n" +
+	"\tnamespace\x18\x01 \x01(\tB\x18\xc2\xe1\x18\x14P\x01Z\x10Record.namespaceR\tnamespace\x12$\n" +
+	"\x03key\x18\x02 \x01(\tB\x12\xc2\xe1\x18\x0eP\x01Z\n" +
+	"Record.keyR\x03key\x12A\n" +
+	"\rfencing_token\x18\x03 \x01(\x03B\x1c\xc2\xe1\x18\x18P\x01Z\x14Record.fencing_tokenR\ffencingToken\x123\n" +
+	"\x06result\x18\x04 \x01(\v2\x13.onceward.v1.ResultB\x06\xc2\xe1\x18\x02P\x01R\x06result\x12U\n" +
+	"\tretention\x18\x05 \x01(\v2\x19.google.protobuf.DurationB\x1c\xc2\xe1\x18\x18Z\x16ClaimRequest.retentionR\tretention\"\xb9\x01\n" +
 	"\x10CompleteResponse\x12=\n" +
 	"\fcompleted_at\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\vcompletedAt\x129\n" +
 	"\n" +
 	"expires_at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\texpiresAt\x12+\n" +
-	"\x11already_completed\x18\x03 \x01(\bR\x10alreadyCompleted\"\xed\x01\n" +
-	"\x0eReleaseRequest\x128\n" +
-	"\tnamespace\x18\x01 \x01(\tB\x1a\xc2\xe1\x18\x16\xa0\x01\x01\xaa\x01\x10Record.namespaceR\tnamespace\x12&\n" +
-	"\x03key\x18\x02 \x01(\tB\x14\xc2\xe1\x18\x10\xa0\x01\x01\xaa\x01\n" +
-	"Record.keyR\x03key\x12C\n" +
-	"\rfencing_token\x18\x03 \x01(\x03B\x1e\xc2\xe1\x18\x1a\xa0\x01\x01\xaa\x01\x14Record.fencing_tokenR\ffencingToken\x124\n" +
-	"\x06reason\x18\x04 \x01(\tB\x1c\xc2\xe1\x18\x18\xaa\x01\x15Record.release_reasonR\x06reason\"L\n" +
+	"\x11already_completed\x18\x03 \x01(\bR\x10alreadyCompleted\"\xe6\x01\n" +
+	"\x0eReleaseRequest\x126\n" +
+	"\tnamespace\x18\x01 \x01(\tB\x18\xc2\xe1\x18\x14P\x01Z\x10Record.namespaceR\tnamespace\x12$\n" +
+	"\x03key\x18\x02 \x01(\tB\x12\xc2\xe1\x18\x0eP\x01Z\n" +
+	"Record.keyR\x03key\x12A\n" +
+	"\rfencing_token\x18\x03 \x01(\x03B\x1c\xc2\xe1\x18\x18P\x01Z\x14Record.fencing_tokenR\ffencingToken\x123\n" +
+	"\x06reason\x18\x04 \x01(\tB\x1b\xc2\xe1\x18\x17Z\x15Record.release_reasonR\x06reason\"L\n" +
 	"\x0fReleaseResponse\x129\n" +
 	"\n" +
-	"expires_at\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\texpiresAt\"\xc0\x02\n" +
-	"\x12ExtendLeaseRequest\x128\n" +
-	"\tnamespace\x18\x01 \x01(\tB\x1a\xc2\xe1\x18\x16\xa0\x01\x01\xaa\x01\x10Record.namespaceR\tnamespace\x12&\n" +
-	"\x03key\x18\x02 \x01(\tB\x14\xc2\xe1\x18\x10\xa0\x01\x01\xaa\x01\n" +
-	"Record.keyR\x03key\x12C\n" +
-	"\rfencing_token\x18\x03 \x01(\x03B\x1e\xc2\xe1\x18\x1a\xa0\x01\x01\xaa\x01\x14Record.fencing_tokenR\ffencingToken\x12J\n" +
-	"\x05lease\x18\x04 \x01(\v2\x19.google.protobuf.DurationB\x19\xc2\xe1\x18\x15\xaa\x01\x12ClaimRequest.leaseR\x05lease\x127\n" +
+	"expires_at\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\texpiresAt\"\xb9\x02\n" +
+	"\x12ExtendLeaseRequest\x126\n" +
+	"\tnamespace\x18\x01 \x01(\tB\x18\xc2\xe1\x18\x14P\x01Z\x10Record.namespaceR\tnamespace\x12$\n" +
+	"\x03key\x18\x02 \x01(\tB\x12\xc2\xe1\x18\x0eP\x01Z\n" +
+	"Record.keyR\x03key\x12A\n" +
+	"\rfencing_token\x18\x03 \x01(\x03B\x1c\xc2\xe1\x18\x18P\x01Z\x14Record.fencing_tokenR\ffencingToken\x12I\n" +
+	"\x05lease\x18\x04 \x01(\v2\x19.google.protobuf.DurationB\x18\xc2\xe1\x18\x14Z\x12ClaimRequest.leaseR\x05lease\x127\n" +
 	"\n" +
 	"checkpoint\x18\x05 \x01(\v2\x17.onceward.v1.CheckpointR\n" +
 	"checkpoint\"\xda\x01\n" +
@@ -1848,19 +1848,19 @@ const file_onceward_v1_idempotency_proto_rawDesc = "" +
 	"\x10lease_expires_at\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x0eleaseExpiresAt\x12B\n" +
 	"\x0flease_remaining\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x0eleaseRemaining\x129\n" +
 	"\n" +
-	"expires_at\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\texpiresAt\"q\n" +
-	"\rLookupRequest\x128\n" +
-	"\tnamespace\x18\x01 \x01(\tB\x1a\xc2\xe1\x18\x16\xa0\x01\x01\xaa\x01\x10Record.namespaceR\tnamespace\x12&\n" +
-	"\x03key\x18\x02 \x01(\tB\x14\xc2\xe1\x18\x10\xa0\x01\x01\xaa\x01\n" +
+	"expires_at\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\texpiresAt\"m\n" +
+	"\rLookupRequest\x126\n" +
+	"\tnamespace\x18\x01 \x01(\tB\x18\xc2\xe1\x18\x14P\x01Z\x10Record.namespaceR\tnamespace\x12$\n" +
+	"\x03key\x18\x02 \x01(\tB\x12\xc2\xe1\x18\x0eP\x01Z\n" +
 	"Record.keyR\x03key\"z\n" +
 	"\x0eLookupResponse\x12+\n" +
 	"\x06record\x18\x01 \x01(\v2\x13.onceward.v1.RecordR\x06record\x12;\n" +
 	"\vserver_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"serverTime\"\\\n" +
-	"\fBatchRequest\x12A\n" +
-	"\x05items\x18\x01 \x03(\v2\x1d.onceward.v1.BatchRequestItemB\f\xc2\xe1\x18\b\b\x01\x10\xe8\a\xa0\x01\x01R\x05items:\t\xd2\xe1\x18\x05\b\x80\x80\x80\x02\"\xce\x01\n" +
-	"\x12BatchStreamRequest\x12Q\n" +
-	"\x05items\x18\x01 \x03(\v2\x1d.onceward.v1.BatchRequestItemB\x1c\xc2\xe1\x18\x18\xa0\x01\x01\xaa\x01\x12BatchRequest.itemsR\x05items\x12\x0e\n" +
+	"serverTime\"[\n" +
+	"\fBatchRequest\x12@\n" +
+	"\x05items\x18\x01 \x03(\v2\x1d.onceward.v1.BatchRequestItemB\v\xc2\xe1\x18\a\b\x01\x10\xe8\aP\x01R\x05items:\t\xd2\xe1\x18\x05\b\x80\x80\x80\x02\"\xcc\x01\n" +
+	"\x12BatchStreamRequest\x12O\n" +
+	"\x05items\x18\x01 \x03(\v2\x1d.onceward.v1.BatchRequestItemB\x1a\xc2\xe1\x18\x16P\x01Z\x12BatchRequest.itemsR\x05items\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\rR\x02id\x123\n" +
 	"\atimeout\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\atimeout\x12 \n" +
 	"\vtraceparent\x18\x04 \x01(\tR\vtraceparent\"\xe3\x02\n" +

@@ -1,5 +1,5 @@
 /**
- * `npm run example:temporal`: a worker of Temporal that charges orders. The report of each first attempt is lost after the
+ * `npm run example -- temporal/charge`: a worker of Temporal that charges orders. The report of each first attempt is lost after the
  * charge, so Temporal starts another attempt, which gets the stored result.
  *
  * Needs a server (`temporal server start-dev`), or the one at `TEMPORAL_ADDRESS`, and packages that this repository does not

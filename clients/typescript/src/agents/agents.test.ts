@@ -57,7 +57,7 @@ test("a repeated step gets the stored values, in any order of its calls, and wit
   expect(tool).toHaveBeenCalledTimes(3);
 });
 
-test("a nested run of another operation in progress is the tool's own error, and the tool runs again", async () => {
+test("a nested run of an operation in progress is the tool's own error; the tool runs again", async () => {
   const testing = newTesting();
   const nested = { namespace: "charges", key: "order-7", waitMs: 0 };
   const { outcome } = await testing.onceward.calls.claim({ namespace: "charges", key: "order-7" });
@@ -113,7 +113,7 @@ test("a model is told that a call is too old to be repeated, and nothing runs", 
   expect(tool).not.toHaveBeenCalled();
 });
 
-test("a namespace that requires times gets the run's, or the one in its id, and without either nothing runs", async () => {
+test("a namespace that requires times gets the run's or its id's; without either nothing runs", async () => {
   const testing = createTestingOnceward({ policy: { lateKeys: "REQUIRE_TIME" } });
   onTestFinished(() => testing.onceward.close());
   const tool = vi.fn(() => "refunded");

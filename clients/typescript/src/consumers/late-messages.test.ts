@@ -111,7 +111,7 @@ test("a message whose dead-lettering takes longer than 60 s is tried again", asy
   expect(vi.getTimerCount()).toBe(0);
 });
 
-test("a message whose key is too old has a destination of its own, so that it holds up no other message", async () => {
+test("a message whose key is too old has its own destination, and holds up no other message", async () => {
   const tooOldTo = vi.fn();
   const failed: Delivery = { ...tooOld, error: new OncewardError("FINGERPRINT_MISMATCH", "another request") };
   const names = ["skip", "broker"] as const;

@@ -71,7 +71,7 @@ test.each([
   expect(isRetryable(new OncewardError(reason, "", facts))).toBe(repeated);
 });
 
-test("a call whose stream a draining server refused is retried, although Connect calls the error internal", () => {
+test("a call that a draining server refused is retried, although Connect calls it internal", () => {
   const beneath = Object.assign(new Error("Stream closed with error code NGHTTP2_REFUSED_STREAM"), {
     code: "ERR_HTTP2_STREAM_ERROR",
   });

@@ -1,5 +1,4 @@
 import { durationMs } from "@bufbuild/protobuf/wkt";
-import { readServiceError } from "../decode/service-error.ts";
 import { ErrorReasonSchema } from "../gen/onceward/v1/errors_pb.ts";
 import { ReasonClass } from "../gen/onceward/v1/facts_pb.ts";
 import type { BatchItemError } from "../gen/onceward/v1/idempotency_pb.ts";
@@ -7,6 +6,7 @@ import * as catalogue from "./catalogue.ts";
 import { CODE, isConnectError } from "./connect-error.ts";
 import { type ClaimRef, type ErrorDetails, OncewardError, ResultUnavailableError } from "./errors.ts";
 import { factsOf } from "./reasons.ts";
+import { readServiceError } from "./service-error.ts";
 
 /** From the descriptor, which every bundle has: the enum itself would repeat its names. */
 const REASON_NAMES: ReadonlyMap<number, string> = new Map(

@@ -123,7 +123,7 @@ test.each([
   expect(handler).not.toHaveBeenCalled();
 });
 
-test("a handler that can't know whether it had its effect keeps its claim: 409 now, and after the lease under HOLD", async () => {
+test("a handler that can't know its effect keeps its claim: 409, also after the lease under HOLD", async () => {
   const { onceward, clock } = createTestingOnceward({ policy: { onLeaseExpiry: "HOLD" } });
   const handler = vi.fn(async () => new Response("charged"));
   handler.mockRejectedValueOnce(new OutcomeUnknownError("the provider broke off"));

@@ -35,7 +35,7 @@ test("a response is held back also if its connection is not a socket", async () 
   expect(sent.join("")).toMatch(/^HTTP\/1.1 200 OK.*\r\n\r\ncharged$/s);
 });
 
-test("a destroyed response looks destroyed at once, takes no data, and is destroyed when it is abandoned", async () => {
+test("a destroyed response looks destroyed at once, takes no data, and is destroyed if abandoned", async () => {
   const { request, response, sent } = requestWithoutSocket();
   const destroySocket = vi.fn();
   Object.assign(request.socket, { destroy: destroySocket });
@@ -54,7 +54,7 @@ test("a destroyed response looks destroyed at once, takes no data, and is destro
   expect(sent).toEqual([]);
 });
 
-test("a response that was destroyed after an unknown outcome is replaced, and its connection stays", async () => {
+test("a response destroyed after an unknown outcome is replaced, and its connection stays", async () => {
   const { request, response, sent } = requestWithoutSocket();
   const destroySocket = vi.fn();
   Object.assign(request.socket, { destroy: destroySocket });

@@ -135,7 +135,7 @@ test("a function that can't know whether it had its effect keeps its claim", asy
   expect(fn).toHaveBeenCalledOnce();
 });
 
-test("a result without a status is the function's error, and the options are checked when the handler is made", async () => {
+test("a result without a status is the function's error; options are checked at creation", async () => {
   const { send, testing } = begin(() => ({ body: "charged" }) as HttpResult);
   await expect(send(v2())).rejects.toThrow("must return an object with a statusCode");
   expect(() => lambdaHttpOnce(testing.onceward, options, undefined as never)).toThrow(

@@ -52,7 +52,7 @@ const ISO_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.(?!0+\D)\d+(Z|[+-]\d\d:?\d\d)
 
 /**
  * Returns whether a key looks like the current time, which differs on each delivery: the whole key is an ISO 8601
- * time with a fraction of a second, or the milliseconds of a time within a day of now. Other numbers of 13 digits may
+ * time with a fraction of a second, or the milliseconds of a time within a day of the current time. Other numbers of 13 digits may
  * be ids.
  */
 export function looksLikeTimestamp(key: string): boolean {

@@ -2,9 +2,9 @@ import { create, type DescMessage, fromBinary, type MessageInitShape, toBinary }
 import { base64Decode, base64Encode } from "@bufbuild/protobuf/wire";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { Code } from "@connectrpc/connect";
-import { DOMAIN } from "../decode/service-error.ts";
 import { OncewardError, TerminalError } from "../errors/errors.ts";
 import { classOf, isAboutKeyTime } from "../errors/mapping.ts";
+import { DOMAIN } from "../errors/service-error.ts";
 import { ErrorInfoSchema, RetryInfoSchema } from "../gen/google/rpc/error_details_pb.ts";
 import { ReasonClass } from "../gen/onceward/v1/facts_pb.ts";
 

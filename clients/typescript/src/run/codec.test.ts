@@ -126,7 +126,7 @@ test("generators are refused", () => {
     expect(() => jsonCodec.encode({ rows: generate() })).toThrow(/ at \/rows;/);
 });
 
-test("an instance counts by its members if nothing shows other content, and so does a class of arrays", () => {
+test("an instance or a class of arrays counts by its members unless it shows other content", () => {
   class Row {
     readonly id = 1;
     describe(): string {

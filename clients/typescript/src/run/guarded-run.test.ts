@@ -10,7 +10,7 @@ function outcomeOf<T>(outcome: PromiseSettledResult<T>): T {
   return outcome.value;
 }
 
-test("in an outage after the handler ran, its answer is held for `answerAfterMs`, and stored after the outage", async () => {
+test("in an outage after the handler, its answer is held for `answerAfterMs`, then stored", async () => {
   await using testing = createTestingOnceward();
   testing.faults.failNext("complete", "DATABASE_UNAVAILABLE", Number.POSITIVE_INFINITY);
   const options = { ...operation, answerAfterMs: 0 };

@@ -49,23 +49,6 @@ test("a heartbeat is sent at every third of the lease, and the signal does not a
   expect(heartbeatsAtMs).toHaveLength(10);
 });
 
-test("the signal aborts a tenth of the lease before its end if no heartbeat is answered", async () => {
-  const { lease } = grantedLease(() => new Promise(() => {}));
-  const { signal } = lease;
-  await vi.advanceTimersByTimeAsync(2699);
-  expect(signal.aborted).toBe(false);
-  await vi.advanceTimersByTimeAsync(1);
-  expect(signal.reason).toMatchObject({ reason: "LEASE_LOST" });
-});
-
-test("a heartbeat that fails is repeated before the lease ends", async () => {
-  const replies = [() => refused("DATABASE_UNAVAILABLE"), () => refused("DATABASE_UNAVAILABLE"), extended];
-  const { lease, heartbeatsAtMs } = grantedLease(() => (replies.shift() ?? extended)());
-  await vi.advanceTimersByTimeAsync(4000);
-  expect(heartbeatsAtMs).toEqual([1000, 1300, 1600, 2600, 3600]);
-  expect(lease.signal.aborted).toBe(false);
-});
-
 test("the signal aborts at once when another holder has taken over, and the heartbeats stop", async () => {
   const { lease, heartbeatsAtMs } = grantedLease(() => refused("CLAIM_SUPERSEDED"));
   const { signal } = lease;
@@ -81,17 +64,7 @@ test("a signal that is read after the loss is already aborted", async () => {
   expect(lease.signal.aborted).toBe(true);
 });
 
-test("a lease counts from when its claim was sent, not from the answer", async () => {
-  const { lease } = grantedLease(() => new Promise(() => {}));
-  const slow = new Lease(() => new Promise(() => {}));
-  slow.granted(leaseNowMs() - 2000, LEASE_MS);
-  const { signal } = slow;
-  await vi.advanceTimersByTimeAsync(700);
-  expect(signal.aborted).toBe(true);
-  expect(lease.signal.aborted).toBe(false);
-});
-
-test("after a suspension of the machine the loss is noticed within a second, however long the lease is", async () => {
+test("after a suspension the loss is noticed within a second, with any lease", async () => {
   const lease = new Lease(() => new Promise(() => {}));
   lease.granted(leaseNowMs(), 60_000);
   const { signal } = lease;
@@ -101,7 +74,7 @@ test("after a suspension of the machine the loss is noticed within a second, how
   expect(signal.reason).toMatchObject({ reason: "LEASE_LOST" });
 });
 
-test("after a stall the loss is noticed on the first turn, and a heartbeat still renews the lease", async () => {
+test("after a stall the loss is noticed on the first turn; a heartbeat renews the lease", async () => {
   const { lease, heartbeatsAtMs } = grantedLease(extended);
   const { signal } = lease;
   const stalled = vi.spyOn(performance, "now").mockReturnValue(performance.now() + 60_000);

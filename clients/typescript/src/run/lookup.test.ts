@@ -79,7 +79,7 @@ test("a released key has its reason, and one whose holder died under HOLD is amb
   expect(await onceward.lookup(held)).toMatchObject({ state: "ambiguous", owner: "died" });
 });
 
-test("a lookup is refused for an invalid name and after closing, and ends with its signal or after its timeout", async () => {
+test("a lookup is refused for an invalid name or after closing, and ends by signal or timeout", async () => {
   const { onceward } = testing;
   const invalid = onceward.lookup({ namespace: "No", key: "k" });
   await expect(invalid).rejects.toMatchObject({ violations: [{ field: "namespace" }] });

@@ -67,7 +67,7 @@ test("consumers without a function are refused before the first message", async 
   await expect(rabbit).rejects.toThrow(refusal);
 });
 
-test("consumers that don't say where messages go that no retry can help are refused before the first message", async () => {
+test("consumers without a destination for hopeless messages are refused before the first one", async () => {
   const { onceward } = newTesting();
   const undecided = { namespace, deadLetter: missing };
   const fn = () => {};

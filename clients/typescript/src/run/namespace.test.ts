@@ -56,7 +56,7 @@ test("a wrapped function's codec decides its type", async () => {
   expect(await charge(ORDER)).toEqual(new Uint8Array([100]));
 });
 
-test("the options of a call count before those of its namespace; one that is undefined hides none", async () => {
+test("a call's options override its namespace's; an undefined one overrides nothing", async () => {
   const charges = testing.onceward.namespace("charges", { onInProgress: "throw" });
   await testing.onceward.api.claim({ namespace: "charges", key: "order-1", owner: "worker-1" });
   const run = (onInProgress: "wait" | undefined) =>
@@ -97,7 +97,7 @@ test("what can't be right is refused before the first call", () => {
   expect(() => charges.wrap(vi.fn(), { key: () => "", keyCreatedAt })).toThrow(/^keyCreatedAt must be/);
 });
 
-test("a call of a wrapped function accepts an ambiguous record, and calls without the option still refuse it", async () => {
+test("a wrapped call accepts an ambiguous record only with the option", async () => {
   await using held = createTestingOnceward({ policy: { onLeaseExpiry: "HOLD" } });
   await held.onceward.api.claim({ namespace: "charges", key: ORDER.id, owner: "worker-1" });
   held.clock.advance(60_000);

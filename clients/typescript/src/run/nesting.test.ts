@@ -38,7 +38,7 @@ test("runs within a function have other keys or namespaces, or the same key one 
   expect(await value).toEqual(["charged", "charged", "sent"]);
 });
 
-test("a run beside another one with its key waits for it, also if both are started within one function", async () => {
+test("a run waits for another one with its key, also if one function started both", async () => {
   const { onceward } = testing;
   let effects = 0;
   const charge = () => onceward.run(OTHER, () => ++effects);

@@ -49,20 +49,3 @@ test("callers that failed together don't retry together", async () => {
   await Promise.all(answers);
   expect(new Set(calls.map(({ madeAtMs }) => madeAtMs.at(-1))).size).toBeGreaterThan(10);
 });
-
-test("no attempt begins after the timeout, and the caller gets the last error", async () => {
-  const away = errorOf("OVERLOADED", "busy", { code: Code.Unavailable, retryDelayMs: 400 });
-  const { attempt, madeAtMs } = callThatFails(...Array(9).fill(away));
-  const call = retrying(attempt, performance.now() + 1000);
-  const refused = expect(call).rejects.toBe(away);
-  await vi.advanceTimersByTimeAsync(5000);
-  await refused;
-  expect(Math.max(...madeAtMs)).toBeLessThanOrEqual(1000);
-});
-
-test("a refusal is final", async () => {
-  const mismatch = errorOf("FINGERPRINT_MISMATCH", "another request", { code: Code.FailedPrecondition });
-  const { attempt, madeAtMs } = callThatFails(mismatch);
-  await expect(retrying(attempt, performance.now() + 10_000)).rejects.toBe(mismatch);
-  expect(madeAtMs).toEqual([0]);
-});

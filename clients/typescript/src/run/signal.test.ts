@@ -1,4 +1,3 @@
-import type { Transport } from "@connectrpc/connect";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { createTestingOnceward } from "../testing.ts";
 import type { OncewardEvent } from "./events.ts";
@@ -9,11 +8,11 @@ const operation = { namespace: "charges", key: "order-1" };
 const TOO_LONG_MS = 600_000;
 
 /** Returns a service in memory, and another client of it. */
-function newWorld(transportOf: (transport: Transport) => Transport = (transport) => transport) {
+function newWorld() {
   const testing = createTestingOnceward();
   const events: OncewardEvent[] = [];
   const onEvent = (event: OncewardEvent) => void events.push(event);
-  const onceward = createOnceward({ transport: transportOf(testing.transport), owner: "worker-2", onEvent });
+  const onceward = createOnceward({ transport: testing.transport, owner: "worker-2", onEvent });
   onTestFinished(() => onceward.close({ timeoutMs: 0 }));
   onTestFinished(() => testing.onceward.close({ timeoutMs: 0 }));
   return { testing, onceward, events };
@@ -39,45 +38,6 @@ test("a signal that has aborted claims nothing", async () => {
   const signal = AbortSignal.abort(new Error("too late"));
   await expect(onceward.run({ ...operation, signal }, vi.fn())).rejects.toThrow("too late");
   expect(testing.records()).toEqual([]);
-});
-
-test("a claim that is granted after its caller has left is released", async () => {
-  const arrival = Promise.withResolvers<void>();
-  const sent = vi.fn();
-  const { testing, onceward } = newWorld((transport) => ({
-    stream: transport.stream,
-    async unary(...call) {
-      sent();
-      // The first call arrives late, after those that are made when the caller has left.
-      if (sent.mock.calls.length === 1) await arrival.promise;
-      return await transport.unary(...call);
-    },
-  }));
-  const leaving = new AbortController();
-  const fn = vi.fn();
-  const run = onceward.run({ ...operation, signal: leaving.signal }, fn);
-  const ended = expect(run).rejects.toThrow("the caller left");
-  await vi.waitUntil(() => sent.mock.calls.length === 1, 30_000);
-  leaving.abort(new Error("the caller left"));
-  await ended;
-  // Calls that don't wait for the first one are made by now.
-  for (let call = 0; call < 10; call++) await testing.onceward.calls.lookup(operation).catch(() => {});
-  arrival.resolve();
-  // A closing client waits for the release.
-  await onceward.close();
-  expect(fn).not.toHaveBeenCalled();
-  expect(await testing.onceward.run({ ...operation, waitMs: 0 }, () => "charged")).toBe("charged");
-});
-
-test("while the function runs, the signal only tells it so: what it returns is stored", async () => {
-  const { onceward } = newWorld();
-  const leaving = new AbortController();
-  const first = await onceward.runDetailed({ ...operation, signal: leaving.signal }, async (claim) => {
-    leaving.abort("the caller left");
-    return claim.signal.reason;
-  });
-  expect(first).toMatchObject({ value: "the caller left", replayed: false });
-  expect(await onceward.run(operation, vi.fn())).toBe("the caller left");
 });
 
 test("a signal that is not an AbortSignal is refused by name", async () => {

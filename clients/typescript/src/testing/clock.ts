@@ -1,5 +1,5 @@
 /**
- * The service's clock. It stands still until a test moves it: leases and retentions expire exactly then.
+ * The service's clock. It does not move until a test moves it: leases and retentions expire exactly then.
  *
  * Only records follow it. The client's own waiting, heartbeats and retries take real time.
  */

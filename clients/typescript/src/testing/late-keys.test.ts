@@ -7,7 +7,7 @@ import type { TestingPolicy } from "./policy.ts";
 
 const NOW = new Date("2030-01-01T12:00:00Z");
 const HOUR_MS = 3_600_000;
-/** Made at 10:00 and at 11:30 on the day of NOW. */
+/** Made at 10:00 and at 11:30 on the same day as NOW. */
 const OLD_KEY = "01b8dceb-0500-7000-8000-000000000000";
 const YOUNG_KEY = "01b8dd3d-6ac0-7000-8000-000000000000";
 

@@ -8,7 +8,7 @@ export interface TestingOnceward extends TestingService, AsyncDisposable {
 }
 
 /**
- * Creates a service in memory, used by no other test, and a client of it. Its clock stands still until the test moves
+ * Creates a service in memory, used by no other test, and a client of it. Its clock does not move until the test moves
  * it.
  *
  * - `onceward.api.claim({ namespace, key, owner })` makes another holder's claim.

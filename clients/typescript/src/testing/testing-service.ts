@@ -36,7 +36,7 @@ export interface TestingService {
   records(): KnownRecord[];
 }
 
-/** Creates a service in memory, which runs in a browser, too. Its clock stands still until the caller moves it. */
+/** Creates a service in memory, which runs in a browser, too. Its clock does not move until the caller moves it. */
 export function createTestingService(options: TestingOptions = {}): TestingService {
   const { policy = {}, namespaces = {}, now = new Date() } = options;
   const policies = new Map(

@@ -146,7 +146,7 @@ async function failure(call: Promise<unknown>): Promise<OncewardError> {
 }
 
 describe("batches", () => {
-  test("travel on one stream, with the credential and each with its deadline, and answers find who asked", async () => {
+  test("travel on one stream with the credential and deadlines, and each answer finds its call", async () => {
     await ask();
     const seen: BatchStreamRequest[] = [];
     onBatch = (stream, request) => {

@@ -109,7 +109,7 @@ test.each(Object.entries(SERVERS))(
   },
 );
 
-test("the error for an address where nothing listens has the system's message, and names the status once", async () => {
+test("the error for a closed port has the system's message, and names the status once", async () => {
   const server = createTcpServer();
   const port = await listen(server);
   server.close();

@@ -110,7 +110,7 @@ test("another error of a call renews nothing", async () => {
   expect(source).toHaveBeenCalledTimes(1);
 });
 
-test("a source that fails fails the calls that need a token, which may be retried; others see nothing", async () => {
+test("a failing source fails only calls that need a token, which may be retried", async () => {
   const token = vi.fn<TokenSource>().mockRejectedValue(new Error("no issuer"));
   const credential = credentialOf({ token });
   const error = await credential.use(echo).catch((cause: unknown) => cause);

@@ -34,8 +34,7 @@ export function createUnaryTransport(sessions: SessionManager, credential: Crede
   );
   return {
     unary: (...call) => credential.use((authorization) => unary(sessions, batchStreams, authorization, call)),
-    stream: () =>
-      Promise.reject(new ConnectError("Batches choose their own stream.", Code.Unimplemented)),
+    stream: () => Promise.reject(new ConnectError("Batches choose their own stream.", Code.Unimplemented)),
   };
 }
 

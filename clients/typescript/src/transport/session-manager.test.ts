@@ -30,7 +30,7 @@ async function request(manager: SessionManager): Promise<void> {
   await once(stream, "close");
 }
 
-test("a connection that the server ends while it is idle causes no uncaught error, also during a new call", async () => {
+test("a connection that ends while idle causes no uncaught error, also during a new call", async () => {
   // An error of a session that has no listener is uncaught, and ends a process.
   const uncaught = vi.fn();
   process.setUncaughtExceptionCaptureCallback(uncaught);

@@ -39,7 +39,7 @@ async function listen(): Promise<{ address: string; shown: (string | undefined)[
   return { address: `https://127.0.0.1:${(h2.address() as AddressInfo).port}`, shown };
 }
 
-test("each connection shows the certificate that the files have then; while they don't fit, the last one", async () => {
+test("each connection uses the files' certificate, or the last one while they don't fit", async () => {
   const files = await makeCertificate();
   onTestFinished(() => files.remove());
   await copyFile(first.certificateFile, files.certificateFile);

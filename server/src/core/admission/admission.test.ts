@@ -78,7 +78,7 @@ test("calls that a dry run admits are counted until they have ended", () => {
   expect(refused).toEqual(Array(2).fill("7 concurrency dry_run"));
 });
 
-test("a replica admits its share of a tenant's rate, so that all replicas together admit the quota", () => {
+test("a replica admits its share of a tenant's rate: all together admit the quota", () => {
   for (const [replicas, share] of [
     [1, 8],
     [4, 2],

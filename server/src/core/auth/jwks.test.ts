@@ -155,7 +155,7 @@ describe("an issuer's keys", () => {
     expect(jwks.current()).toBe(before);
   });
 
-  test("keep working through repeated failures, with one request in a cooldown, until the issuer answers again", async () => {
+  test("keep working through failures, with one request in a cooldown, until the issuer answers", async () => {
     const { published, respond, onFailed, jwks, find } = await setUp();
     const key = await find("first");
     const before = jwks.current();

@@ -14,7 +14,7 @@ const LOOK_MS = 1000;
 /** Creates the degraded states of a replica, none of which is active, and logs each that begins or ends. */
 export function createDegradedStates(options: {
   readonly log: Logger;
-  /** Interval between two looks at the conditions; only tests change it. */
+  /** Interval between two checks of the conditions; only tests change it. */
   readonly lookMs?: number | undefined;
 }) {
   const { log, lookMs = LOOK_MS } = options;

@@ -48,7 +48,7 @@ test("without a maximum interval, turns that fail run at the same intervals as o
   ]);
 });
 
-test("the turns of a stop follow the last turn, each until it has nothing more to do, and a failure ends only its own", async () => {
+test("a stop's turns follow the last turn until nothing is left; a failure ends only its own", async () => {
   const done: string[] = [];
   const failures: unknown[] = [];
   const outcomes = [true, false, new Error("timed out"), true, false];

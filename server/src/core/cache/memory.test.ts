@@ -193,7 +193,7 @@ test("a replaced entry's lifetime ends with it", () => {
   expect(cache.get("a")).toBeDefined();
 });
 
-test("an entry that is too large is not stored, evicts nothing and removes the entry that it replaces", () => {
+test("an entry that is too large is not stored, evicts nothing and removes the previous one", () => {
   const cache = createMemoryCache(MIB);
   for (const name of ["a", "b"]) cache.set(name, some(500), DAY_MS);
   cache.set("b", some(SECTION_BYTES / 4), DAY_MS);

@@ -76,7 +76,7 @@ test("a completion is found in memory, and by another replica in Redis and then 
   expect(two.lookups).toEqual(["memory miss", "redis hit", "memory hit"]);
 });
 
-test("a completion is copied to Redis only by a replica that sees frequent duplicates in the namespace", async () => {
+test("only a replica that sees frequent duplicates copies a completion to Redis", async () => {
   const { newReplica, stored } = createReplicas();
   const [rare, often] = [newReplica({ frequent: false }), newReplica()];
   rare.keep(id, COMPLETION, epoch());
@@ -96,7 +96,7 @@ test("an altered entry in Redis is looked up once and not answered", async () =>
   expect(two.lookups).toEqual(["memory miss", "redis invalid"]);
 });
 
-test("concurrent lookups of a record share one lookup in Redis and resolve in the order of their start", async () => {
+test("concurrent lookups of a record share one Redis lookup and resolve in order", async () => {
   const { newReplica } = createReplicas();
   const [one, two] = [newReplica(), newReplica()];
   one.keep(id, COMPLETION, epoch());
@@ -123,7 +123,7 @@ test.each([
   expect([...stored.values()]).toEqual([Buffer.of(0)]);
 });
 
-test("a newer result that is too large replaces the one of a forgotten record, in memory and in Redis", async () => {
+test("a newer result that is too large removes a forgotten record's, in memory and in Redis", async () => {
   const { newReplica } = createReplicas();
   const [one, two] = [newReplica(), newReplica()];
   one.keep(id, COMPLETION, epoch());

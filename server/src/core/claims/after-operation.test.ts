@@ -39,7 +39,7 @@ function startLog() {
   };
 }
 
-test("a second has 5 lines of a tenant's refused operations; the next line says how many are missing", () => {
+test("a tenant's refusals have 5 log lines a second; the next says how many are missing", () => {
   const { lines, refuse } = startLog();
   refuse(1, 60);
   expect(lines).toHaveLength(5);

@@ -125,7 +125,7 @@ describe("a waiter", () => {
     await waiting;
   });
 
-  test("is kept while checks fail, is woken by the first check that succeeds, and leaves no timer behind", async () => {
+  test("is kept while checks fail, then woken by the first success, without a timer left", async () => {
     vi.useFakeTimers();
     try {
       const { waiters, findResolved, onCheckFailed, onLastWaiterGone } = setUp();

@@ -1,4 +1,5 @@
 import * as v from "valibot";
+import { DURATION_TEXT, parseDurationMs } from "../domain/duration-text.ts";
 
 /** The metadata of a format's schema. */
 export interface FormatMetadata {
@@ -104,25 +105,16 @@ export function wholeNumber(min: number, max: number) {
   );
 }
 
-const UNIT_MS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
-const DURATION = /^(\d{1,9})(ms|s|m|h|d)$/;
-
 /**
  * Returns the schema of a duration such as `250ms`, `3s`, `10m`, `1h` or `7d`; its value is in milliseconds.
  */
 export function duration(min: string, max: string) {
   return v.pipe(
     v.string(),
-    v.regex(DURATION),
-    v.transform(toMs),
-    v.minValue(toMs(min)),
-    v.maxValue(toMs(max)),
+    v.regex(DURATION_TEXT),
+    v.transform(parseDurationMs),
+    v.minValue(parseDurationMs(min)),
+    v.maxValue(parseDurationMs(max)),
     v.metadata({ format: `a duration from ${min} to ${max}, such as 250ms, 3s, 10m or 1h`, unit: "ms" }),
   );
-}
-
-/** Returns NaN if the text is not a duration. */
-function toMs(text: string): number {
-  const [, digits, unit = ""] = DURATION.exec(text) ?? [];
-  return Number(digits) * (UNIT_MS[unit] ?? Number.NaN);
 }

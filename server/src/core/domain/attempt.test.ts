@@ -43,7 +43,7 @@ test("attempts of an earlier life and of a later claim are skipped", () => {
   ]);
 });
 
-test("a first attempt whose time has another rounding error than the record's is no earlier life's", () => {
+test("a first attempt with another rounding error is not an earlier life's", () => {
   const claimedAtMs = 999.9999998;
   expect(endings(attemptsOf(recordIn("inProgress"), [past({ claimedAtMs })]))).toEqual([
     "1 superseded",

@@ -87,7 +87,7 @@ test("a replica that starts while the clock is ahead takes the course from the o
   expect([watch.movedMs(), watch.hasMoved(), boundMs()]).toEqual([600_000, true, 1005]);
 });
 
-test("a replica that took the course from others that had not seen the clock set right yet follows them", () => {
+test("a replica that took an old course from others follows them when they see the clock set", () => {
   const { watch, look, boundMs } = newWatch();
   look(0, 0, { othersMovedMs: 600_000 });
   expect([watch.movedMs(), boundMs()]).toEqual([600_000, 1005 - 600_000]);
@@ -95,7 +95,7 @@ test("a replica that took the course from others that had not seen the clock set
   expect([watch.movedMs(), watch.hasMoved(), boundMs()]).toEqual([0, false, 1005]);
 });
 
-test("a replica that took the course from others keeps it when they have stopped, and when the clock is set again", () => {
+test("a replica keeps the course of others that have stopped, also when the clock is set again", () => {
   const { watch, look } = newWatch();
   look(0, 600_000, { othersMovedMs: 600_000 });
   look(3000, 0, { othersMovedMs: undefined });
@@ -148,7 +148,7 @@ test("replicas that started by a machine's fast clock follow one that is set rig
   }
 });
 
-test("a first reading is trusted if another replica agrees, or if this machine's clock is ahead or nearly right", () => {
+test("a first reading is trusted if another replica or this machine's clock agrees", () => {
   for (const options of [
     { othersMovedMs: 0, ownAheadMs: -DAYS_MS },
     { ...ALONE, ownAheadMs: DAYS_MS },

@@ -31,7 +31,7 @@ describe("A key is accepted", () => {
     expect(limitS(CHANGED_MS, { lateKeys: "REFUSE", keyRetentionS: HOUR_S })).toBe(HOUR_S);
   });
 
-  test("until the earlier retention, if it may have been claimed before the retention was lengthened", () => {
+  test("until the earlier retention, if it may have been claimed before the lengthening", () => {
     const policy = changed(
       [0, { lateKeys: "REFUSE", keyRetentionS: HOUR_S }],
       [CHANGED_MS, { lateKeys: "REFUSE", keyRetentionS: 9 * HOUR_S }],
@@ -66,7 +66,7 @@ describe("Of several changes", () => {
       ...hours.map(([atMs, count]) => [atMs, { lateKeys: "REFUSE", keyRetentionS: count * HOUR_S }] as const),
     );
 
-  test("the shortest retention and the latest time are kept while keys of the first one may be young", () => {
+  test("the shortest retention and latest time are kept while its keys may be young", () => {
     const policy = lengthened([0, 1], [CHANGED_MS, 5], [CHANGED_MS + HOUR_MS, 9]);
     expect(policy.history?.lengthened).toEqual({ atMs: CHANGED_MS + HOUR_MS, beforeS: HOUR_S });
   });
@@ -144,7 +144,7 @@ test("records are kept for longer where late keys are refused, and results as lo
     });
 });
 
-test("a record outlasts every moment at which its key is young, regardless of later changes of the policy", () => {
+test("a record outlasts its key's young time, regardless of later policy changes", () => {
   const change = fc.record({
     afterMs: fc.integer({ min: 0, max: 20 * HOUR_MS }),
     keyRetentionS: fc.integer({ min: 60, max: 20 * HOUR_S }),

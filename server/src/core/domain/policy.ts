@@ -1,45 +1,36 @@
-import type { FieldTable, Overrides } from "./fields.ts";
+import {
+  type Policy_LateKeys,
+  type Policy_OnLeaseExpiry,
+  type Policy as PolicyMessage,
+  PolicySchema,
+} from "../../gen/onceward/v1/policy_pb.ts";
+import { defaultsOf, definedOf, messageFields, type Overrides, type PlainFields } from "./fields.ts";
 
 /** What happens when a lease expires: the next Claim gets the key, or the record is ambiguous until somebody decides or its retention ends. */
-export type OnLeaseExpiry = "RECLAIM" | "HOLD";
+export type OnLeaseExpiry = Exclude<keyof typeof Policy_OnLeaseExpiry, "UNSPECIFIED">;
 
 /**
  * What happens to a claim whose key was created longer ago than its retention, and has no record: it is granted; it is
  * refused; or it is refused, and so is a key of which the time is unknown.
  */
-export type LateKeys = "RUN" | "REFUSE" | "REQUIRE_TIME";
+export type LateKeys = Exclude<keyof typeof Policy_LateKeys, "UNSPECIFIED">;
 
-/** How a namespace's records behave. Seconds and milliseconds are whole numbers. */
-export interface Policy {
-  /** How long a key is remembered, from its claim or, once completed, from its completion. */
+/**
+ * How a namespace's records behave: the fields of the contract's message, which explains them. Seconds and milliseconds are whole
+ * numbers.
+ */
+export interface Policy extends PlainFields<PolicyMessage> {
   readonly keyRetentionS: number;
-  /** How long a successful result can be replayed; never longer than the key is remembered. */
   readonly resultRetentionS: number;
-  /** How long a failure can be replayed; never longer than the key is remembered. */
   readonly failureRetentionS: number;
   readonly defaultLeaseMs: number;
   readonly maxLeaseMs: number;
   readonly onLeaseExpiry: OnLeaseExpiry;
-  readonly maxResultBytes: number;
-  readonly requireFingerprint: boolean;
   readonly lateKeys: LateKeys;
-  /** Where a person looks up whether an effect happened; see `providerLinkProblem`. "": nowhere. */
-  readonly providerLink: string;
 }
 
-/** The fields of a policy: their names in messages, their columns and their kinds. */
-export const POLICY_FIELDS = {
-  keyRetentionS: { proto: "key_retention", column: "key_retention_s", kind: "seconds" },
-  resultRetentionS: { proto: "result_retention", column: "result_retention_s", kind: "seconds" },
-  failureRetentionS: { proto: "failure_retention", column: "failure_retention_s", kind: "seconds" },
-  defaultLeaseMs: { proto: "default_lease", column: "default_lease_ms", kind: "milliseconds" },
-  maxLeaseMs: { proto: "max_lease", column: "max_lease_ms", kind: "milliseconds" },
-  onLeaseExpiry: { proto: "on_lease_expiry", column: "on_lease_expiry", kind: "enum" },
-  maxResultBytes: { proto: "max_result_bytes", column: "max_result_bytes", kind: "integer" },
-  requireFingerprint: { proto: "require_fingerprint", column: "require_fingerprint", kind: "boolean" },
-  lateKeys: { proto: "late_keys", column: "late_keys", kind: "enum" },
-  providerLink: { proto: "provider_link", column: "provider_link", kind: "text" },
-} as const satisfies FieldTable<Policy>;
+/** The fields of a policy. */
+export const POLICY_FIELDS = messageFields<Policy>(PolicySchema);
 
 /** When `keyRetentionS` was lengthened, in milliseconds since the Unix epoch, and what it was before. */
 export interface Lengthening {
@@ -74,22 +65,8 @@ export interface PolicyOverrides extends Overrides<Policy> {
   readonly history?: PolicyHistory | undefined;
 }
 
-const HOUR_S = 3600;
-
 /** The policy of a tenant that sets no field. */
-export const DEFAULT_POLICY: Policy = {
-  // A Friday deploy, fixed on Monday.
-  keyRetentionS: 72 * HOUR_S,
-  resultRetentionS: 72 * HOUR_S,
-  failureRetentionS: 72 * HOUR_S,
-  defaultLeaseMs: 30_000,
-  maxLeaseMs: 15 * 60_000,
-  onLeaseExpiry: "RECLAIM",
-  maxResultBytes: 64 * 1024,
-  requireFingerprint: false,
-  lateKeys: "RUN",
-  providerLink: "",
-};
+export const DEFAULT_POLICY = defaultsOf(POLICY_FIELDS) as Policy;
 
 /**
  * How much longer than `keyRetentionS` records are kept where late keys are refused. A record must outlast every moment at
@@ -99,8 +76,6 @@ export const DEFAULT_POLICY: Policy = {
  * of a standby that was promoted.
  */
 export const LATE_KEY_GRACE_S = 600;
-
-const FIELD_NAMES = Object.keys(POLICY_FIELDS) as (keyof Policy)[];
 
 /**
  * Returns the policy in force. Layers are given from the most general to the most specific.
@@ -152,11 +127,7 @@ export function refusesLateKeys({ lateKeys }: Pick<Policy, "lateKeys">): boolean
 
 /** Returns the fields that a layer sets. */
 export function fieldsOf(layer: PolicyOverrides): Partial<Policy> {
-  return Object.fromEntries(
-    FIELD_NAMES.map((name) => [name, layer[name]]).filter(
-      ([, value]) => value !== undefined && value !== null,
-    ),
-  );
+  return definedOf(POLICY_FIELDS, layer);
 }
 
 /** Returns the lengthenings of the retention in force: not those of a layer whose retention a later layer replaces. */

@@ -9,7 +9,7 @@ test("a floor is raised by higher tokens only", () => {
   expect(floor.current()).toBe(1000);
 });
 
-test("a floor rises automatically beyond what other replicas gave out in ten seconds, and slower than the clock", () => {
+test("a floor rises beyond ten seconds of other replicas' tokens, slower than the clock", () => {
   let nowMs = 0;
   const floor = createTokenFloor(() => nowMs);
   floor.raise(1000);

@@ -22,7 +22,7 @@ function callsOf(events: readonly NewAuditEvent[]): number {
   return events.reduce((sum, { calls }) => sum + calls, 0);
 }
 
-test("the first call of a group is due at once, and those that follow are one event once all is due", () => {
+test("the first call of a group is due at once; the following ones are one event", () => {
   const groups = createDenialGroups();
   groups.add(DENIAL);
   expect(takeAll(groups)).toEqual([{ ...DENIAL, calls: 1 }]);

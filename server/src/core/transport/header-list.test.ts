@@ -28,3 +28,13 @@ test("dead headers are collected once there are too many, and not while there ar
   expect(collect).toHaveBeenCalledTimes(1);
   usage.mockRestore();
 });
+
+test("headers are collected where the process has no file left to read its size", () => {
+  const usage = vi.spyOn(process, "memoryUsage").mockImplementation(() => {
+    throw Object.assign(new Error("too many open files"), { code: "EMFILE" });
+  });
+  const collect = vi.fn();
+  createHeaderCollector(11_000_000, collect)(["x", "v".repeat(5_000_000)]);
+  expect(collect).toHaveBeenCalledTimes(1);
+  usage.mockRestore();
+});

@@ -32,7 +32,7 @@ export function tooManyHeaders(): Refusal {
   return invalidRequest("headers", HEADER_LIMITS);
 }
 
-/** Header bytes between two looks at the memory. */
+/** Header bytes between two checks of the memory. */
 const LOOK_BYTES = 4 * MIB;
 /** With 1 GiB of memory or more. */
 const MAX_DEAD_BYTES = 64 * MIB * BUDGET_SHARE;
@@ -49,10 +49,11 @@ export function createHeaderCollector(maxDeadBytes = MAX_DEAD_BYTES, collect = c
 
   function look(): void {
     unseenBytes = 0;
-    liveBytes = Math.min(liveBytes, outsideBytes());
-    if (outsideBytes() - liveBytes <= maxDeadBytes) return;
+    const bytes = outsideBytes();
+    liveBytes = Math.min(liveBytes, bytes ?? liveBytes);
+    if (bytes !== undefined && bytes - liveBytes <= maxDeadBytes) return;
     collect();
-    liveBytes = outsideBytes();
+    liveBytes = outsideBytes() ?? liveBytes;
   }
 
   return (raw: readonly string[]): number => {
@@ -63,10 +64,19 @@ export function createHeaderCollector(maxDeadBytes = MAX_DEAD_BYTES, collect = c
   };
 }
 
-/** Returns the bytes outside V8's heap, except those of buffers, which V8 counts itself. */
-function outsideBytes(): number {
-  const { external, arrayBuffers } = process.memoryUsage();
-  return external - arrayBuffers;
+/**
+ * Returns the bytes outside V8's heap, except those of buffers, which V8 counts itself. Undefined: the process has no file left, and Node
+ * opens one to read its size.
+ */
+function outsideBytes(): number | undefined {
+  try {
+    const { external, arrayBuffers } = process.memoryUsage();
+    return external - arrayBuffers;
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "EMFILE" || code === "ENFILE") return undefined;
+    throw error;
+  }
 }
 
 /** Returns V8's full collection, which Node offers to a program only by this flag. */

@@ -52,7 +52,7 @@ describe("inbound", () => {
   const [one, two] = [caller(1), caller(2)];
   const refused = expect.objectContaining({ reason: "OVERLOADED" });
 
-  test("each connection has its own limit, and a message waits until another one of the connection is released", async () => {
+  test("each connection has its own limit; a message waits until another one is released", async () => {
     const connection = createInboundBudget(LIMITS).ofConnection();
     const release = await connection.reserve(one, 40);
     const second = connection.reserve(one, 1);
@@ -61,7 +61,7 @@ describe("inbound", () => {
     expect(await second).toBeInstanceOf(Function);
   });
 
-  test("each tenant has its own limit for all its connections, and the rest is left to other tenants", async () => {
+  test("each tenant has a limit for all its connections; the rest is left to others", async () => {
     const budget = createInboundBudget(LIMITS);
     await budget.ofConnection().reserve(one, 40);
     await budget.ofConnection().reserve(one, 20);
@@ -106,7 +106,7 @@ describe("inbound", () => {
     waits(budget.ofConnection().reserve(caller(3), 1));
   });
 
-  test("a message that gets no memory in time is refused, and so is a message beyond those that may wait", async () => {
+  test("a message without memory in time, or beyond those that may wait, is refused", async () => {
     const budget = createInboundBudget(LIMITS);
     const connection = budget.ofConnection();
     await connection.reserve(one, 40);
@@ -166,7 +166,7 @@ describe("outbound", () => {
   });
 });
 
-test("a port has so many open requests, and one address half of them; each that closes makes room", () => {
+test("a port has a limit of open requests, an address half of it; each that closes frees one", () => {
   const budget = createRequestBudget(4, 1000);
   const [first, second] = [budget.ofConnection("10.0.0.1"), budget.ofConnection("10.0.0.1")];
   const close = second.open(1);
@@ -221,7 +221,7 @@ test.each([
   expect(budget.isExhausted()).toBe(true);
 });
 
-test("by default replies have 384 MiB, and 64 batches of a process, 32 of a tenant and 16 of a connection", () => {
+test("replies have 384 MiB; batches 64 a process, 32 a tenant and 16 a connection", () => {
   expect(createOutboundTotal().maxBytes).toBe(384 * 1024 * 1024 * BUDGET_SHARE);
   const budget = createReplyBudget();
   const reply = 4 * 1024 * 1024 * BUDGET_SHARE;

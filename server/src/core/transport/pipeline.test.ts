@@ -76,7 +76,7 @@ function startPipeline(replaced: { readonly authenticate?: () => Promise<Princip
   return { call, open, answered, answer: pipeline.answer, callsInFlight: pipeline.callsInFlight };
 }
 
-test("of a tenant's refused calls, 8 are answered in a turn of the event loop; another tenant's are not delayed", async () => {
+test("8 refused calls of a tenant are answered in a turn; another tenant's are not delayed", async () => {
   const { call, answered, callsInFlight } = startPipeline();
   call(1, 60);
   call(2, 1);
@@ -129,7 +129,7 @@ test("16,384 credentials are looked up at once; the next call is refused", async
   await expect(lookUp()).rejects.toThrow("more callers to look up");
 });
 
-test("128 MiB of large messages are in progress at once, in proportion to the memory; the next is refused", async () => {
+test("128 MiB of large messages are in progress at once; the next one is refused", async () => {
   const { answer } = startPipeline();
   const route = { ...ROUTE, handle: () => new Promise<never>(() => {}) };
   // One unknown field that fills 16 MiB.

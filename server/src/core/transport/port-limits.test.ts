@@ -137,7 +137,7 @@ test("the management port renders the metrics once at a time, for all who ask me
   expect(most).toBe(1);
 });
 
-test("the management port rests after a rendering for longer than it took, and then renders for who asked meanwhile", async () => {
+test("the management port rests for longer than a rendering took, then renders for all waiting", async () => {
   let renderings = 0;
   const probe = async () => {
     for (let probes = 0; probes < 3; probes++) await fetch(`http://${HOST}:${port}/livez`);

@@ -1,34 +1,32 @@
 import {
   create,
-  type DescField,
   type DescMessage,
   isFieldSet,
   type MessageInitShape,
   type MessageShape,
 } from "@bufbuild/protobuf";
 import type { Duration, FieldMask } from "@bufbuild/protobuf/wkt";
-import type { Field, FieldTable, Overrides } from "../../core/domain/fields.ts";
+import type { Field, Overrides } from "../../core/domain/fields.ts";
 import { duration, type Violations } from "../../core/messages/violations.ts";
 
-/** A field of a table, and of a message. */
-type MessageField = Field & { readonly path: string; readonly descriptor: DescField };
+/** A field, its path in requests, and the pattern that a text of it matches. */
+type MessageField<Values> = Field<Values> & { readonly path: string; readonly pattern: RegExp };
 
 /**
- * Returns the reader and writer of messages of which each field is in a table: a policy, policy bounds or quotas.
+ * Returns the reader and writer of a policy, of policy bounds or of quotas.
  *
  * @param prefix the beginning of each path, such as "policy.".
- * @throws Error if the message lacks a field of the table.
  */
 export function createFieldMessages<Schema extends DescMessage, Values>(
   schema: Schema,
-  table: FieldTable<Values>,
+  described: readonly Field<Values>[],
   prefix: string,
 ) {
   type Message = MessageShape<Schema>;
-  const fields = (Object.entries(table) as [keyof Values & string, Field][]).map(([name, field]) => {
-    const descriptor = schema.fields.find((each) => each.name === field.proto);
-    if (descriptor === undefined) throw new Error(`${schema.typeName} has no field ${field.proto}`);
-    return { ...field, name, path: prefix + field.proto, descriptor };
+  const fields = described.map((field): MessageField<Values> => {
+    const { descriptor, facts } = field;
+    const pattern = new RegExp(facts.pattern && `^(?:${facts.pattern})$`, "u");
+    return { ...field, path: prefix + descriptor.name, pattern };
   });
 
   function fieldsOf(message: Message | undefined) {
@@ -68,8 +66,8 @@ export function createFieldMessages<Schema extends DescMessage, Values>(
 /** Longer than every bound, so that a violation names the bound and not this range. */
 const ANY_DURATION_MS = { min: 0, max: 10 * 365 * 86_400_000 };
 
-function parseValue(
-  { kind, path, descriptor, range }: MessageField,
+function parseValue<Values>(
+  { kind, path, descriptor, range, pattern, facts }: MessageField<Values>,
   value: unknown,
   violations: Violations,
 ): unknown {
@@ -90,7 +88,10 @@ function parseValue(
       return undefined;
     }
     case "boolean":
+      return value;
     case "text":
+      violations.text(path, String(value), { minBytes: range?.min ?? 0, maxBytes: range?.max ?? 0 });
+      if (!pattern.test(String(value))) violations.add(path, facts.rule);
       return value;
     case "enum": {
       const known = descriptor.enum?.values.find(({ number }) => number === value);
@@ -103,7 +104,7 @@ function parseValue(
 }
 
 /** Returns a value as the message holds it. */
-function writeValue({ kind, descriptor }: MessageField, value: unknown): unknown {
+function writeValue<Values>({ kind, descriptor }: Field<Values>, value: unknown): unknown {
   switch (kind) {
     case "seconds":
       return duration(Number(value) * 1000);

@@ -1,6 +1,7 @@
+import type { Field } from "../../core/domain/fields.ts";
 import { POLICY_FIELDS, type Policy, type PolicyOverrides } from "../../core/domain/policy.ts";
 import { BOUND_FIELDS, type PolicyBounds, policyViolations } from "../../core/domain/policy-bounds.ts";
-import { QUOTA_FIELDS, type Quotas } from "../../core/domain/quotas.ts";
+import { QUOTA_FIELDS } from "../../core/domain/quotas.ts";
 import type { Violations } from "../../core/messages/violations.ts";
 import {
   PolicyBoundsSchema,
@@ -13,21 +14,14 @@ import { createFieldMessages } from "./field-messages.ts";
 /** Before the paths of a policy's fields. */
 export const POLICY_PREFIX = "policy.";
 
-export const POLICY_MESSAGES = createFieldMessages<typeof PolicySchema, Policy>(
-  PolicySchema,
-  POLICY_FIELDS,
-  POLICY_PREFIX,
+/** Numbers without their ranges: other fields and the tenant's bounds narrow them, see `policyViolations`. */
+const WITHOUT_RANGES: readonly Field<Policy>[] = POLICY_FIELDS.map((field) =>
+  field.kind === "text" ? field : { ...field, range: undefined },
 );
-export const BOUND_MESSAGES = createFieldMessages<typeof PolicyBoundsSchema, PolicyBounds>(
-  PolicyBoundsSchema,
-  BOUND_FIELDS,
-  "policy_bounds.",
-);
-export const QUOTA_MESSAGES = createFieldMessages<typeof QuotasSchema, Quotas>(
-  QuotasSchema,
-  QUOTA_FIELDS,
-  "quotas.",
-);
+
+export const POLICY_MESSAGES = createFieldMessages(PolicySchema, WITHOUT_RANGES, POLICY_PREFIX);
+export const BOUND_MESSAGES = createFieldMessages(PolicyBoundsSchema, BOUND_FIELDS, "policy_bounds.");
+export const QUOTA_MESSAGES = createFieldMessages(QuotasSchema, QUOTA_FIELDS, "quotas.");
 
 /** Returns the fields that a request sets. Adds a violation for every field that is malformed or beyond the bounds. */
 export function parsePolicy(

@@ -26,14 +26,14 @@ async function exhaust(attempts: Attempts, failures: number, peerOf: (n: number)
     expect(await reasonOf(attempts.run(peerOf(n), fail))).toBe("CREDENTIAL_INVALID");
 }
 
-test("20 attempts of an address may fail; the next that fails is refused, and other addresses' are not", async () => {
+test("20 attempts of an address may fail; only that address's next failure is refused", async () => {
   const attempts = createAttempts();
   await exhaust(attempts, 20, () => "10.0.0.1");
   expect(await reasonOf(attempts.run("10.0.0.1", fail))).toBe("QUOTA_RATE");
   expect(await reasonOf(attempts.run("10.0.0.2", fail))).toBe("CREDENTIAL_INVALID");
 });
 
-test("a right credential signs in however many attempts behind its address have failed; the issuer is not asked", async () => {
+test("a right credential signs in despite failures of its address; the issuer is not asked", async () => {
   const attempts = createAttempts();
   await exhaust(attempts, 20, () => "10.0.0.1");
   for (let n = 0; n < 30; n++) expect(await attempts.run("10.0.0.1", succeed)).toBe("signed in");
@@ -43,7 +43,7 @@ test("a right credential signs in however many attempts behind its address have 
   expect(await attempts.runAtIssuer("10.0.0.2", ask)).toBe("signed in");
 });
 
-test("200 attempts of all addresses may fail at once on a replica; attempts that succeed don't count", async () => {
+test("200 attempts may fail at once on a replica; successful ones don't count", async () => {
   const attempts = createAttempts();
   for (let n = 0; n < 300; n++) await attempts.run(addressOf(n), succeed);
   await exhaust(attempts, 200, addressOf);
@@ -52,7 +52,7 @@ test("200 attempts of all addresses may fail at once on a replica; attempts that
   expect(await attempts.run("10.9.9.9", succeed)).toBe("signed in");
 });
 
-test("an address whose attempts fail has 4 in progress at once, and leaves the other places to others", async () => {
+test("a failing address has 4 attempts in progress, and leaves other places to others", async () => {
   const attempts = createAttempts();
   await exhaust(attempts, 20, () => "10.0.0.1");
   const held = Promise.withResolvers<void>();

@@ -16,7 +16,7 @@ import { reencryptPage } from "./reencrypt-records.ts";
 /** Delay between two pages; at the default rate a page waits this long in any case. */
 const INTERVAL_MS = 100;
 const MAX_BACKOFF_MS = 30_000;
-/** Delay between two looks for a page while none was due. */
+/** Delay between two searches for a page while none was due. */
 const IDLE_MS = 2000;
 /** Records of a page: their new values are computed in a few milliseconds. */
 const MAX_PAGE_RECORDS = 200;

@@ -20,7 +20,7 @@ const CLAIMED = {
 } as const;
 const IN_PROGRESS = { ...CLAIMED, kind: "inProgress", owner: "", attempt: 1 } as const;
 
-test("observes the first 50 keys of a namespace and interval, then those of sampled fingerprints, each once", () => {
+test("observes the first 50 keys of a namespace and interval, then sampled fingerprints, once", () => {
   const buffer = createFirstClaimsBuffer({
     isSampled: () => false,
     onFull: () => {},

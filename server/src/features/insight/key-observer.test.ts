@@ -55,7 +55,7 @@ test("what could not be stored is added to what came since, and nothing is lost 
   expect(dropped()).toBe(0);
 });
 
-test("claims of all namespaces are bounded; those beyond are counted in their shapes, and as dropped", () => {
+test("claims of all namespaces are bounded; further ones are counted by shape, as dropped", () => {
   const { observed, dropped } = startObserving();
   const full = MAX_CLAIMS / MAX_PER_NAMESPACE;
   for (let n = 0; n < full * MAX_PER_NAMESPACE; n++) observed.add(claim(`namespace-${n % full}`, n), 0);

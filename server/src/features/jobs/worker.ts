@@ -7,9 +7,9 @@ import { createJobScheduler } from "./scheduler.ts";
 import { countUnfinishedRecordJobs } from "./store/record-jobs.ts";
 import { workBatch } from "./work-batch.ts";
 
-/** Delay between two looks for a job. */
+/** Delay between two searches for a job. */
 const INTERVAL_MS = 2000;
-/** Maximum delay between two looks that fail. */
+/** Maximum delay between two searches that fail. */
 const MAX_BACKOFF_MS = 30_000;
 
 /**

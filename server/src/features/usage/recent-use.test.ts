@@ -62,7 +62,7 @@ test("duplicates are those that were answered or had to wait; refused claims are
   expect(attempts(counts)).toBe(14);
 });
 
-test("a minute that has ended has the sums of its tenants and their highest rates, until it is stored", () => {
+test("an ended minute has its tenants' sums and highest rates until it is stored", () => {
   const recent = startAtNoon();
   recent.add([used(1, "charges", { claims: 10 }), used(1, "payouts", { claims: 5, refused_by_rate: 35 })]);
   recent.endSlot(NOON + 5 * S, 5 * S);
@@ -86,7 +86,7 @@ test("a clock that is set changes no rate", () => {
   for (const { counts } of recent.ended()) expect(counts[1]?.at(-1)).toBe(2000);
 });
 
-test("of more namespaces than are kept, the busiest stay; the others of their tenants are added up", () => {
+test("the busiest namespaces are kept; the others of their tenants are added up", () => {
   const recent = startAtNoon(2);
   recent.add([
     used(1, "quiet", { claims: 1 }),

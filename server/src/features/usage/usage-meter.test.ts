@@ -41,7 +41,7 @@ describe("a usage meter", () => {
     });
   });
 
-  test("counts claims whose key's time is unknown, and first claims of keys older than their retention", () => {
+  test("counts claims with an unknown key time, and first claims of keys past their retention", () => {
     const meter = createUsageMeter(() => {});
     const first = { ...CLAIMED, firstClaimedAtMs: 90_000, attempt: 1 };
     meter.claimed(CHARGE, first, 90_000);
@@ -116,7 +116,7 @@ describe("a usage meter", () => {
     ]);
   });
 
-  test("counts claims by the retention in force, and further retentions of a flush under the last one", () => {
+  test("counts claims by the retention in force; further retentions count under the last one", () => {
     const meter = createUsageMeter(() => {});
     for (const retentionInForceS of [60, 120, 60, 1, 2, 3, 4])
       meter.claimed({ ...CHARGE, retentionInForceS }, { ...CLAIMED, attempt: 1 }, 1000);

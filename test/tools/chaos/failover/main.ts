@@ -4,7 +4,7 @@ import { startRig } from "../rig.ts";
 import { type Failover, measureFailover, type Setting } from "./measure.ts";
 import { describeFailover, formatSummary, isKept } from "./summary.ts";
 
-const USAGE = `npm run chaos:failover -- [OPTIONS]: kills a primary under load, promotes its standby, and reports what
+const USAGE = `npm run lab -- failover [OPTIONS]: kills a primary under load, promotes its standby, and reports what
 is lost. Exits 1 if a synchronous standby lost an acknowledgement.
   --repetitions N  failovers of each setting; default: 3
   --seed N         the seed of the first; default: 1`;

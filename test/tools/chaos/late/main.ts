@@ -14,7 +14,7 @@ import { RESTORES } from "./restore.ts";
 import { type LateRound, runLateRound } from "./round.ts";
 
 /**
- * `npm run chaos:late -- [--minutes 15] [--seed 1] [--faults a,b] [--replicas 3] [--out FILE]`: callers that repeat keys
+ * `npm run lab -- late [--minutes 15] [--seed 1] [--faults a,b] [--replicas 3] [--out FILE]`: callers that repeat keys
  * minutes after their end, in a namespace that refuses late keys and in one that runs them, while the database is
  * restored, and other faults happen. Exits 1 if a key had a second life where late keys are refused, or on another
  * violation.

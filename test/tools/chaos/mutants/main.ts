@@ -9,7 +9,7 @@ import { type RoundOptions, runRound } from "../round.ts";
 import { applyMutant } from "./apply.ts";
 import { MUTANTS, type Mutant } from "./mutants.ts";
 
-const USAGE = `npm run chaos:mutants -- [OPTIONS]: runs the same chaos against builds with one defect each, and prints how
+const USAGE = `npm run lab -- mutants [OPTIONS]: runs the same chaos against builds with one defect each, and prints how
 soon each was caught, for every seed. Exits 1 if a mutant survives.
   --seeds N   seeds of each; default: 5
   --only A,B  some of ${MUTANTS.map(({ name }) => name).join(" ")}`;

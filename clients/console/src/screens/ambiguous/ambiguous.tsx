@@ -1,8 +1,8 @@
-import { reconciliationFile } from "@onceward/decode/answers.ts";
-import { recordHref } from "@onceward/decode/record-address.ts";
 import { MAX_CHECKPOINT_NAME_BYTES, MAX_OWNER_BYTES } from "@onceward/gen/limits.ts";
 import type { Record } from "@onceward/gen/onceward/v1/record_pb.ts";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
+import { reconciliationFile } from "@onceward/words/answers";
+import { recordHref } from "@onceward/words/record-address";
 import { useState } from "react";
 import { useSearch } from "wouter";
 import { commandLine } from "../../format/command.ts";
@@ -14,9 +14,9 @@ import { TextField } from "../../parts/field.tsx";
 import { FilterBar, NamespaceField, TimeField, useFilters, useNamespace } from "../../parts/filter-bar.tsx";
 import { Pager, usePage } from "../../parts/list.tsx";
 import { Empty, Unanswered } from "../../parts/list-states.tsx";
+import { LookupLink } from "../../parts/lookup-link.tsx";
 import { useNotice } from "../../parts/notice.tsx";
 import { usePageToken } from "../../parts/pages.ts";
-import { ProviderLink } from "../../parts/provider-link.tsx";
 import type { ResolutionKind } from "../../parts/resolution/resolution.ts";
 import { ResolveButtons, useResolution } from "../../parts/resolution/resolve-dialog.tsx";
 import { Time } from "../../parts/time.tsx";
@@ -26,7 +26,7 @@ import { Screen } from "../../shell/screen.tsx";
 import { useShortcut } from "../../shell/use-shortcut.ts";
 import styles from "../../styles/screens.module.css";
 import { AnswersDialog } from "./answers-dialog.tsx";
-import { FILTERS, type Filters, requestOf, useReadAll } from "./filters.ts";
+import { FILTERS, type Filters, linksOf, requestOf, useReadAll } from "./filters.ts";
 import { MatchingDialog } from "./matching-dialog.tsx";
 
 const PAGE_SIZE = 100;
@@ -42,8 +42,8 @@ export default function Ambiguous() {
   const notify = useNotice();
   async function save(): Promise<void> {
     try {
-      const { records, providerLinks, isCut } = await readAll();
-      const file = new Blob([reconciliationFile(records, providerLinks)], { type: "text/csv;charset=utf-8" });
+      const { records, links, isCut } = await readAll();
+      const file = new Blob([reconciliationFile(records, links)], { type: "text/csv;charset=utf-8" });
       download("onceward-ambiguous.csv", file);
       const keys = formatNoun(records.length, "key", "keys");
       notify(
@@ -91,7 +91,7 @@ function Queue({ filters }: { readonly filters: Filters }) {
   const list = usePage(listRecords, { ...requestOf(filters), pageSize: PAGE_SIZE }, REFRESH_MS);
   const [chosen, choose] = useState<ReadonlySet<string>>(new Set());
   if (list.data === undefined) return <Unanswered query={list} rows={12} />;
-  const { records, nextPageToken, providerLinks } = list.data;
+  const { records, nextPageToken } = list.data;
   const command = commandOf(filters);
   const isEmpty = records.length === 0 && nextPageToken === "";
   return (
@@ -108,7 +108,7 @@ function Queue({ filters }: { readonly filters: Filters }) {
       ) : (
         <DataTable
           caption={`${formatNoun(records.length, "record", "records")}${nextPageToken === "" && token === "" ? "" : " on this page"}`}
-          columns={columnsOf(new Map(Object.entries(providerLinks)))}
+          columns={columnsOf(linksOf(list.data))}
           rows={records}
           rowKey={keyOf}
           href={({ namespace, key }) => recordHref(namespace, key)}
@@ -176,7 +176,7 @@ function Decision({ records, filters, isOffered, isMore, clear }: DecisionProps)
 function columnsOf(links: ReadonlyMap<string, string>): Columns<Record> {
   const atProvider: Column<Record> = [
     "At the provider",
-    (record) => <ProviderLink template={links.get(record.namespace)} record={record} />,
+    (record) => <LookupLink template={links.get(record.namespace)} record={record} />,
   ];
   return [
     ["Key", ({ key }) => <UserText>{key}</UserText>],

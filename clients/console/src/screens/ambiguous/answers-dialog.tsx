@@ -4,7 +4,7 @@ import {
   type Matched,
   matchAnswers,
   readAnswers,
-} from "@onceward/decode/answers.ts";
+} from "@onceward/words/answers";
 import { useState } from "react";
 import { formatNoun, formatSize } from "../../format/quantity.ts";
 import { ConfirmDialog } from "../../parts/confirm-dialog.tsx";

@@ -1,13 +1,14 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { createClient } from "@connectrpc/connect";
 import { useTransport } from "@connectrpc/connect-query";
-import { MAX_RECONCILED } from "@onceward/decode/answers.ts";
 import { type Record, Record_State } from "@onceward/gen/onceward/v1/record_pb.ts";
 import {
   ListRecordsRequest_Order,
   type ListRecordsRequestSchema,
+  type ListRecordsResponse,
   TenantAdminService,
 } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
+import { MAX_RECONCILED } from "@onceward/words/answers";
 import { timestampOf } from "../../parts/filter-bar.tsx";
 import { readPages } from "../../parts/pages.ts";
 
@@ -27,11 +28,16 @@ export function requestOf({ namespace, owner, checkpoint, before }: Filters) {
   } satisfies MessageInitShape<typeof ListRecordsRequestSchema>;
 }
 
+/** Returns the links to providers of a page of records, by namespace. */
+export function linksOf({ providerLinks }: ListRecordsResponse): ReadonlyMap<string, string> {
+  return new Map(Object.entries(providerLinks));
+}
+
 /** All records that match, at most MAX_RECONCILED. */
 export interface ReadRecords {
   readonly records: readonly Record[];
   /** The links to providers, by namespace. */
-  readonly providerLinks: ReadonlyMap<string, string>;
+  readonly links: ReadonlyMap<string, string>;
   /** There are more. */
   readonly isCut: boolean;
 }
@@ -40,15 +46,15 @@ export interface ReadRecords {
 export function useReadAll(filters: Filters): () => Promise<ReadRecords> {
   const client = createClient(TenantAdminService, useTransport());
   return async () => {
-    const providerLinks = new Map<string, string>();
+    const links = new Map<string, string>();
     const { rows, isCut } = await readPages(
       (pageToken) => client.listRecords({ ...requestOf(filters), pageSize: 1_000, pageToken }),
       (page) => {
-        for (const [name, link] of Object.entries(page.providerLinks)) providerLinks.set(name, link);
+        for (const [name, link] of linksOf(page)) links.set(name, link);
         return page.records;
       },
       { max: MAX_RECONCILED },
     );
-    return { records: rows, providerLinks, isCut };
+    return { records: rows, links, isCut };
   };
 }

@@ -1,7 +1,7 @@
-import { ACTIONS_WITHOUT_RPC } from "@onceward/decode/audit-actions.ts";
 import { IdentityService } from "@onceward/gen/onceward/v1/identity_pb.ts";
 import { OperatorService } from "@onceward/gen/onceward/v1/operator_pb.ts";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
+import { ACTIONS_WITHOUT_RPC } from "@onceward/words/audit-actions";
 
 /** The verbs of actions, as a person says what was done. */
 const DONE: Readonly<Record<string, string>> = {

@@ -1,11 +1,11 @@
 import { toJson, toJsonString } from "@bufbuild/protobuf";
 import { timestampDate } from "@bufbuild/protobuf/wkt";
-import { csvLine } from "@onceward/decode/csv.ts";
 import {
   type AuditEvent,
   AuditEvent_Outcome,
   AuditEventSchema,
 } from "@onceward/gen/onceward/v1/tenant_pb.ts";
+import { csvLine } from "@onceward/words/csv";
 
 /** A file format of the export. */
 export type ExportFormat = "csv" | "jsonl";

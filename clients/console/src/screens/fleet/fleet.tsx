@@ -1,6 +1,6 @@
 import { useQuery } from "@connectrpc/connect-query";
-import { degradedStates } from "@onceward/decode/degraded.ts";
 import { type GetServerInfoResponse, OperatorService } from "@onceward/gen/onceward/v1/operator_pb.ts";
+import { degradedStates } from "@onceward/words/degraded";
 import { formatEstimate, formatNoun } from "../../format/quantity.ts";
 import { CliHint, Runbook } from "../../parts/copy-button.tsx";
 import { DataTable } from "../../parts/data-table.tsx";

@@ -1,6 +1,6 @@
 import { timestampDate } from "@bufbuild/protobuf/wkt";
-import { degradedWords } from "@onceward/decode/degraded.ts";
 import type { Replica, ReplicaLoad } from "@onceward/gen/onceward/v1/operator_pb.ts";
+import { degradedWords } from "@onceward/words/degraded";
 import type { ReactNode } from "react";
 import { formatEstimate } from "../../format/quantity.ts";
 import { formatRelative } from "../../format/time.ts";

@@ -1,11 +1,11 @@
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { useQuery } from "@connectrpc/connect-query";
-import { defectTitle } from "@onceward/decode/key-quality-words.ts";
-import { REFUSALS, type RefusalCounts, refusalWords } from "@onceward/decode/refusals.ts";
-import { judge } from "@onceward/decode/retention-verdict.ts";
 import { Record_State } from "@onceward/gen/onceward/v1/record_pb.ts";
 import { ListRecordsRequest_Order, TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import { AuditEvent_Outcome } from "@onceward/gen/onceward/v1/tenant_pb.ts";
+import { defectTitle } from "@onceward/words/key-quality-words";
+import { REFUSALS, type RefusalCounts, refusalWords } from "@onceward/words/refusals";
+import { judge } from "@onceward/words/retention-verdict";
 import { Fragment, type ReactNode } from "react";
 import { Link } from "wouter";
 import { formatCount, formatNoun, inSentence } from "../../format/quantity.ts";

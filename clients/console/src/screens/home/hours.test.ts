@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
-import { refusalWords } from "@onceward/decode/refusals.ts";
 import { UsageHourSchema } from "@onceward/gen/onceward/v1/tenant_pb.ts";
+import { refusalWords } from "@onceward/words/refusals";
 import { describe, expect, it } from "vitest";
 import { barOf, HOUR_MS, lastOf, ofHour, sumByBar, totalOf } from "./hours.ts";
 

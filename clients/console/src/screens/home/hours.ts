@@ -1,6 +1,6 @@
 import { timestampDate } from "@bufbuild/protobuf/wkt";
-import { REFUSALS } from "@onceward/decode/refusals.ts";
 import type { UsageHour, UsageMinute } from "@onceward/gen/onceward/v1/tenant_pb.ts";
+import { REFUSALS } from "@onceward/words/refusals";
 
 const MINUTE_MS = 60_000;
 export const HOUR_MS = 60 * MINUTE_MS;

@@ -1,6 +1,6 @@
 import { durationMs } from "@bufbuild/protobuf/wkt";
-import { refusalWords } from "@onceward/decode/refusals.ts";
 import type { UsageNow } from "@onceward/gen/onceward/v1/tenant_pb.ts";
+import { refusalWords } from "@onceward/words/refusals";
 import { formatCount, formatEstimate } from "../../format/quantity.ts";
 import { DataTable } from "../../parts/data-table.tsx";
 

@@ -1,7 +1,7 @@
 import { useMutation } from "@connectrpc/connect-query";
-import { isUnfinished, progressOf, titleOf } from "@onceward/decode/job-words.ts";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import { type RecordJob, RecordJob_State } from "@onceward/gen/onceward/v1/tenant_pb.ts";
+import { isUnfinished, progressOf, titleOf } from "@onceward/words/job-words";
 import { useState } from "react";
 import { ConfirmDialog } from "../../parts/confirm-dialog.tsx";
 import { useNotice } from "../../parts/notice.tsx";

@@ -1,6 +1,6 @@
 import { type Timestamp, timestampDate } from "@bufbuild/protobuf/wkt";
-import { changedRecordsOf } from "@onceward/decode/changed-records.ts";
 import { type RecordJob, RecordJob_Kind, RecordJob_State } from "@onceward/gen/onceward/v1/tenant_pb.ts";
+import { changedRecordsOf } from "@onceward/words/changed-records";
 import { withParameters } from "../../parts/pages.ts";
 import type { Mark } from "../../parts/state-mark.tsx";
 

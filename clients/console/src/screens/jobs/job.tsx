@@ -1,8 +1,8 @@
 import { Code } from "@connectrpc/connect";
 import { useQuery } from "@connectrpc/connect-query";
-import { isUnfinished, titleOf } from "@onceward/decode/job-words.ts";
 import { type GetRecordJobResponse, TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import { type RecordJob, RecordJob_Kind, RecordJob_State } from "@onceward/gen/onceward/v1/tenant_pb.ts";
+import { isUnfinished, titleOf } from "@onceward/words/job-words";
 import { Link, useParams } from "wouter";
 import { CliHint } from "../../parts/copy-button.tsx";
 import { Facts } from "../../parts/facts.tsx";

@@ -1,6 +1,6 @@
-import { isUnfinished, titleOf } from "@onceward/decode/job-words.ts";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import type { RecordJob } from "@onceward/gen/onceward/v1/tenant_pb.ts";
+import { isUnfinished, titleOf } from "@onceward/words/job-words";
 import { type Columns, DataTable } from "../../parts/data-table.tsx";
 import { List, usePage } from "../../parts/list.tsx";
 import { Empty } from "../../parts/list-states.tsx";

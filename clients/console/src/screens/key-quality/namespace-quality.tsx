@@ -1,6 +1,3 @@
-import { describeInsufficientData } from "@onceward/decode/insufficient-data.ts";
-import { defectTitle, measureWords } from "@onceward/decode/key-quality-words.ts";
-import { recordHref } from "@onceward/decode/record-address.ts";
 import {
   KeyDefect,
   type KeyEvidence,
@@ -9,6 +6,9 @@ import {
   type KeySuspicion,
   type UndecidedKeyDefect,
 } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
+import { describeInsufficientData } from "@onceward/words/insufficient-data";
+import { defectTitle, measureWords } from "@onceward/words/key-quality-words";
+import { recordHref } from "@onceward/words/record-address";
 import { Link } from "wouter";
 import { formatHex } from "../../format/payload.ts";
 import { formatCount, formatNoun, formatShare, inSentence } from "../../format/quantity.ts";

@@ -1,8 +1,8 @@
 import { createClient } from "@connectrpc/connect";
 import { callUnaryMethod, createConnectQueryKey, useTransport } from "@connectrpc/connect-query";
-import { formatDurationMs } from "@onceward/decode/durations.ts";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import type { Namespace, Tenant } from "@onceward/gen/onceward/v1/tenant_pb.ts";
+import { formatDurationMs } from "@onceward/words/durations";
 import { type UseQueryResult, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link } from "wouter";
@@ -10,7 +10,7 @@ import { parseDuration } from "../../format/duration.ts";
 import { CliHint } from "../../parts/copy-button.tsx";
 import { useRefresh } from "../../parts/refresh.ts";
 import { PolicyEditor, type PolicyEditorProps, usePolicyForm } from "../../policy/policy-editor.tsx";
-import { POLICY_DRAFTS, policyText, SERVICE_DEFAULTS } from "../../policy/policy-fields.ts";
+import { POLICY_DRAFTS, POLICY_FIELDS, policyText } from "../../policy/policy-fields.ts";
 import { readFailure } from "../../session/failure.ts";
 import { type Lengthened, RetentionAnswer } from "./retention-answer.tsx";
 
@@ -56,7 +56,7 @@ export function NamespacePolicy({ name, namespace, tenant }: NamespacePolicyProp
   };
   const form = usePolicyForm(editor);
   const { draft, setDraft } = form;
-  const typed = draft.typed.keyRetention || tenantOwn.keyRetention || SERVICE_DEFAULTS.keyRetention;
+  const typed = draft.typed.keyRetention || tenantOwn.keyRetention || POLICY_FIELDS.keyRetention.default;
   const proposedMs = parseDuration(typed);
   const withRetention = (ms: number) => POLICY_DRAFTS.type(draft, "keyRetention", formatDurationMs(ms));
   return (

@@ -1,14 +1,8 @@
 import { useQuery } from "@connectrpc/connect-query";
-import { type Advice, adviceOf } from "@onceward/decode/retention-advice.ts";
-import {
-  advisedMs,
-  judge,
-  lateOf,
-  targetOfTraffic,
-  type Verdict,
-} from "@onceward/decode/retention-verdict.ts";
-import { describeVerdict } from "@onceward/decode/verdict-words.ts";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
+import { type Advice, adviceOf } from "@onceward/words/retention-advice";
+import { advisedMs, judge, lateOf, targetOfTraffic, type Verdict } from "@onceward/words/retention-verdict";
+import { describeVerdict } from "@onceward/words/verdict-words";
 import { keepPreviousData } from "@tanstack/react-query";
 import type { PropsWithChildren } from "react";
 import { useSearchParams } from "wouter";

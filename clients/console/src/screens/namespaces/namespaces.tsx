@@ -1,8 +1,8 @@
-import { judge } from "@onceward/decode/retention-verdict.ts";
-import { describeVerdict } from "@onceward/decode/verdict-words.ts";
 import { NAMESPACE_PATTERN } from "@onceward/gen/limits.ts";
 import type { Policy } from "@onceward/gen/onceward/v1/policy_pb.ts";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
+import { judge } from "@onceward/words/retention-verdict";
+import { describeVerdict } from "@onceward/words/verdict-words";
 import { type FormEvent, useState } from "react";
 import { Link, useLocation } from "wouter";
 import { formatDuration } from "../../format/duration.ts";

@@ -1,9 +1,9 @@
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { useQuery } from "@connectrpc/connect-query";
-import { keyHistoryOf } from "@onceward/decode/key-history.ts";
-import { leaseOf } from "@onceward/decode/record-lease.ts";
 import { type Record, Record_State, Result_Kind } from "@onceward/gen/onceward/v1/record_pb.ts";
 import { type GetKeyHistoryResponse, TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
+import { keyHistoryOf } from "@onceward/words/key-history";
+import { leaseOf } from "@onceward/words/record-lease";
 import { useState } from "react";
 import { Link } from "wouter";
 import { formatHex } from "../../format/payload.ts";

@@ -1,14 +1,14 @@
 import { Code } from "@connectrpc/connect";
 import { useQuery } from "@connectrpc/connect-query";
-import { recordOf } from "@onceward/decode/record-address.ts";
-import { describeLease, type Lease, leaseOf } from "@onceward/decode/record-lease.ts";
 import { type GetRecordResponse, TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
+import { recordOf } from "@onceward/words/record-address";
+import { describeLease, type Lease, leaseOf } from "@onceward/words/record-lease";
 import type { QueryState } from "@tanstack/react-query";
 import { Link, useLocation, useSearch } from "wouter";
 import { commandLine } from "../../format/command.ts";
 import { CliHint, CopyButton } from "../../parts/copy-button.tsx";
 import { Empty, Unanswered } from "../../parts/list-states.tsx";
-import { ProviderLink } from "../../parts/provider-link.tsx";
+import { LookupLink } from "../../parts/lookup-link.tsx";
 import { RecordStateMark } from "../../parts/record-state.tsx";
 import { useResolution } from "../../parts/resolution/resolve-dialog.tsx";
 import { useNow } from "../../parts/time.tsx";
@@ -97,7 +97,7 @@ function RecordContent({ reply, history }: RecordContentProps) {
       <div className={`${common.card} ${styles.situation}`}>
         <RecordStateMark record={record} />
         <p>{describeLease(record, now)}</p>
-        {providerLink !== "" && <ProviderLink template={providerLink} record={record} />}
+        {providerLink !== "" && <LookupLink template={providerLink} record={record} />}
         {buttons}
       </div>
       <div className={styles.halves}>

@@ -1,8 +1,8 @@
 import { callUnaryMethod, createConnectQueryKey, useTransport } from "@connectrpc/connect-query";
-import { recordHref } from "@onceward/decode/record-address.ts";
 import { MAX_KEY_BYTES, MAX_OWNER_BYTES } from "@onceward/gen/limits.ts";
 import type { Record } from "@onceward/gen/onceward/v1/record_pb.ts";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
+import { recordHref } from "@onceward/words/record-address";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { formatNoun } from "../../format/quantity.ts";

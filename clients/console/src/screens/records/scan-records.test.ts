@@ -7,7 +7,7 @@ import { newestFirst, scanRecords } from "./scan-records.ts";
 const record = (key: string) =>
   create(RecordSchema, { key, claimedAt: timestampFromMs(Number(key) * 1_000) });
 
-it("a list is read until its page is full or a second has passed, and continues where it stopped", async () => {
+it("a list is read until its page is full or a second has passed, then continues there", async () => {
   let ms = 0;
   const asked: string[] = [];
   const scan = (token: string, stepMs: number) =>

@@ -1,8 +1,8 @@
 import { type Client, createClient } from "@connectrpc/connect";
 import { useTransport } from "@connectrpc/connect-query";
-import { recordHref } from "@onceward/decode/record-address.ts";
 import type { Record } from "@onceward/gen/onceward/v1/record_pb.ts";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
+import { recordHref } from "@onceward/words/record-address";
 import { useQuery } from "@tanstack/react-query";
 import { Link, Redirect } from "wouter";
 import { Unanswered } from "../../parts/list-states.tsx";

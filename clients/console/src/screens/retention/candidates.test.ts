@@ -1,4 +1,4 @@
-import type { Advice, Candidate, Evidence, Recommendation } from "@onceward/decode/retention-advice.ts";
+import type { Advice, Candidate, Evidence, Recommendation } from "@onceward/words/retention-advice";
 import { describe, expect, it } from "vitest";
 import { proposalOf } from "./candidates.ts";
 import { nameVerdict } from "./words.ts";

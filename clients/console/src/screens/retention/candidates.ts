@@ -1,4 +1,4 @@
-import type { Advice, Evidence } from "@onceward/decode/retention-advice.ts";
+import type { Advice, Evidence } from "@onceward/words/retention-advice";
 
 /** A retention that a person considers: a candidate, or one between two of them. */
 export interface Proposal {

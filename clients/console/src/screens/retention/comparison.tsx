@@ -1,4 +1,4 @@
-import type { Advice } from "@onceward/decode/retention-advice.ts";
+import type { Advice } from "@onceward/words/retention-advice";
 import { formatDuration } from "../../format/duration.ts";
 import { formatEstimate, formatSize } from "../../format/quantity.ts";
 import { DataTable } from "../../parts/data-table.tsx";

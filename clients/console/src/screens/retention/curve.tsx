@@ -1,4 +1,4 @@
-import type { Advice, Candidate } from "@onceward/decode/retention-advice.ts";
+import type { Advice, Candidate } from "@onceward/words/retention-advice";
 import type { Frame, Scale } from "../../charts/scales.ts";
 import { formatDuration } from "../../format/duration.ts";
 import styles from "../../styles/charts.module.css";

@@ -4,7 +4,7 @@ import { histogramOf } from "./histogram.ts";
 const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
 
-it("the bars have all duplicates of the curve, on either side of the cut; when the last ones come is open", () => {
+it("the bars have all duplicates of the curve on both sides of the cut; the end is open", () => {
   const points = [
     { afterMs: 1_000, perMonth: 100 },
     { afterMs: MINUTE_MS, perMonth: 40 },

@@ -1,5 +1,5 @@
-import { describeInsufficientData } from "@onceward/decode/insufficient-data.ts";
-import type { Advice } from "@onceward/decode/retention-advice.ts";
+import { describeInsufficientData } from "@onceward/words/insufficient-data";
+import type { Advice } from "@onceward/words/retention-advice";
 import { BottomAxis, LeftAxis } from "../../charts/axes.tsx";
 import { Figure } from "../../charts/figure.tsx";
 import { decadeTicks, durationTicks, type Frame, logScale, type Scale } from "../../charts/scales.ts";

@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
-import type { Advice, Evidence } from "@onceward/decode/retention-advice.ts";
 import { UsageHourSchema } from "@onceward/gen/onceward/v1/tenant_pb.ts";
+import type { Advice, Evidence } from "@onceward/words/retention-advice";
 import { describe, expect, it } from "vitest";
 import { daysCovered, survivalOf } from "./survival.ts";
 

@@ -1,6 +1,6 @@
 import { durationMs } from "@bufbuild/protobuf/wkt";
-import type { Advice } from "@onceward/decode/retention-advice.ts";
 import type { UsageHour } from "@onceward/gen/onceward/v1/tenant_pb.ts";
+import type { Advice } from "@onceward/words/retention-advice";
 
 /** How many duplicates a month come later than a time after the first claim of their key. */
 export interface SurvivalPoint {

@@ -1,6 +1,6 @@
 import { useQuery } from "@connectrpc/connect-query";
-import { type Advice, adviceOf } from "@onceward/decode/retention-advice.ts";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
+import { type Advice, adviceOf } from "@onceward/words/retention-advice";
 
 /** The server advises on as many namespaces at once. */
 export const ADVISED_AT_ONCE = 20;

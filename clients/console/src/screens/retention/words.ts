@@ -1,6 +1,6 @@
-import type { Evidence } from "@onceward/decode/retention-advice.ts";
-import type { Verdict } from "@onceward/decode/retention-verdict.ts";
-import { VERDICT_NAMES } from "@onceward/decode/verdict-words.ts";
+import type { Evidence } from "@onceward/words/retention-advice";
+import type { Verdict } from "@onceward/words/retention-verdict";
+import { VERDICT_NAMES } from "@onceward/words/verdict-words";
 import { formatEstimate } from "../../format/quantity.ts";
 import type { Mark, StateTone } from "../../parts/state-mark.tsx";
 

@@ -1,19 +1,17 @@
-import { type Duration, durationMs } from "@bufbuild/protobuf/wkt";
 import { createClient } from "@connectrpc/connect";
 import { useQuery, useTransport } from "@connectrpc/connect-query";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import type { Tenant } from "@onceward/gen/onceward/v1/tenant_pb.ts";
-import { formatDuration } from "../../format/duration.ts";
 import { CliHint } from "../../parts/copy-button.tsx";
 import { Facts } from "../../parts/facts.tsx";
 import { Unanswered } from "../../parts/list-states.tsx";
-import { Bytes, Quantity } from "../../parts/quantity.tsx";
 import { useRefresh } from "../../parts/refresh.ts";
 import { Time } from "../../parts/time.tsx";
 import { PolicyEditor, type PolicyEditorProps, usePolicyForm } from "../../policy/policy-editor.tsx";
 import { FIELD_NAMES, policyText } from "../../policy/policy-fields.ts";
 import { Screen } from "../../shell/screen.tsx";
 import common from "../../styles/common.module.css";
+import { LIMIT_FIELDS, type LimitField, limitTexts, limitWords } from "../tenant/limit-fields.ts";
 
 /** The screen "Tenant settings": the policy that namespaces inherit, and what the operator allows. */
 export default function Settings() {
@@ -64,38 +62,22 @@ function TenantPolicy({ tenant }: { readonly tenant: Tenant }) {
   );
 }
 
-const NO_LIMIT = "not limited";
-/** The contract's limits, where the operator sets none (policy.proto). */
-const CONTRACT = { minKey: "1 min", maxKey: "400 d", maxLease: "24 h", maxResult: "1 MiB" };
-
 /** What the operator set for the tenant: it is shown, and only the operator can change it. */
 function TenantFacts({ tenant }: { readonly tenant: Tenant }) {
-  const { policyBounds: bounds, quotas } = tenant;
+  const texts = limitTexts(tenant);
+  const facts = (group: LimitField["group"]) => {
+    const fields = LIMIT_FIELDS.filter((field) => field.group === group);
+    return Object.fromEntries(fields.map(({ label, path }) => [label, limitWords(path, texts[path])]));
+  };
   return (
     <div className={common.columns}>
       <section>
         <h2>Bounds of policies</h2>
-        <Facts
-          of={{
-            "Shortest key retention": durationOf(bounds?.minKeyRetention) ?? CONTRACT.minKey,
-            "Longest key retention": durationOf(bounds?.maxKeyRetention) ?? CONTRACT.maxKey,
-            "Longest lease": durationOf(bounds?.maxLease) ?? CONTRACT.maxLease,
-            "Largest result": bytesOf(bounds?.maxResultBytes) ?? CONTRACT.maxResult,
-          }}
-        />
+        <Facts of={facts("policyBounds")} />
       </section>
       <section>
         <h2>Quotas</h2>
-        <Facts
-          of={{
-            Operations: countOf(quotas?.operationsPerSecond, "a second") ?? NO_LIMIT,
-            "Calls at once, each replica": countOf(quotas?.concurrentCalls) ?? NO_LIMIT,
-            "Stored records": countOf(quotas?.liveRecords) ?? NO_LIMIT,
-            "Stored results": bytesOf(quotas?.storedBytes) ?? NO_LIMIT,
-            "Declared namespaces": countOf(quotas?.declaredNamespaces ?? 1_000),
-          }}
-        />
-        {quotas?.dryRun === true && <p>Calls beyond a quota are counted, and not refused.</p>}
+        <Facts of={facts("quotas")} />
       </section>
       <section>
         <h2>Tenant</h2>
@@ -103,16 +85,4 @@ function TenantFacts({ tenant }: { readonly tenant: Tenant }) {
       </section>
     </div>
   );
-}
-
-function durationOf(limit: Duration | undefined) {
-  return limit && formatDuration(durationMs(limit));
-}
-
-function bytesOf(limit: number | bigint | undefined) {
-  return limit === undefined ? undefined : <Bytes value={limit} />;
-}
-
-function countOf(limit: number | bigint | undefined, unit = "") {
-  return limit === undefined ? undefined : <Quantity value={limit} unit={unit} />;
 }

@@ -42,8 +42,8 @@ it("what can't be read has a problem, and only the fields that are sent are read
   };
   expect(Object.keys(parseLimits(texts, ALL).problems)).toEqual([
     "quotas.burst",
-    "quotas.declared_namespaces",
     "quotas.weight",
+    "quotas.declared_namespaces",
     "policy_bounds.max_lease",
   ]);
   expect(parseLimits(texts, ["quotas.operations_per_second"])).toEqual({

@@ -1,10 +1,10 @@
 import { create } from "@bufbuild/protobuf";
 import { createClient } from "@connectrpc/connect";
 import { useQuery, useTransport } from "@connectrpc/connect-query";
-import { beyondBounds, effectOfQuotas } from "@onceward/decode/limit-effect.ts";
 import { OperatorService, type TenantUsage } from "@onceward/gen/onceward/v1/operator_pb.ts";
 import { PolicyBoundsSchema, QuotasSchema } from "@onceward/gen/onceward/v1/policy_pb.ts";
 import type { Tenant } from "@onceward/gen/onceward/v1/tenant_pb.ts";
+import { beyondBounds, effectOfQuotas } from "@onceward/words/limit-effect";
 import { FormFrame } from "../../form/form-frame.tsx";
 import { useForm } from "../../form/use-form.ts";
 import { ConfirmDialog } from "../../parts/confirm-dialog.tsx";
@@ -15,7 +15,6 @@ import { useRefresh } from "../../parts/refresh.ts";
 import { StateMark } from "../../parts/state-mark.tsx";
 import styles from "../../styles/screens.module.css";
 import {
-  FLAG,
   LIMIT_DRAFTS,
   LIMIT_FIELDS,
   type LimitField,
@@ -94,22 +93,22 @@ interface LimitInputProps {
   readonly type: (text: string) => void;
 }
 
-function LimitInput({ field: { label, help, kind }, text, problem, type }: LimitInputProps) {
+function LimitInput({ field: { label, help, kind, unset }, text, problem, type }: LimitInputProps) {
   const shared = { label, help, problem, value: text };
-  return kind === FLAG ? (
-    <SelectField
-      {...shared}
-      options={{ "": "Enforce", true: "Count only" }}
-      onChange={(event) => type(event.target.value)}
-    />
-  ) : (
-    <TextField
-      {...shared}
-      placeholder="not set"
-      maxLength={32}
-      onChange={(event) => type(event.target.value)}
-    />
-  );
+  const { choices } = kind;
+  if (choices === undefined) {
+    return (
+      <TextField
+        {...shared}
+        placeholder={unset}
+        maxLength={32}
+        onChange={(event) => type(event.target.value)}
+      />
+    );
+  }
+  const others = choices.filter((choice) => choice !== unset).map((choice) => [choice, choice] as const);
+  const options = Object.fromEntries([["", unset], ...others]);
+  return <SelectField {...shared} options={options} onChange={(event) => type(event.target.value)} />;
 }
 
 /** Holds the form of a tenant's limits. Its outcome is the tenant as it would be, or is. */

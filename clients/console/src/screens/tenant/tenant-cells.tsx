@@ -1,13 +1,13 @@
+import type { TenantUsage } from "@onceward/gen/onceward/v1/operator_pb.ts";
+import { Tenant_State } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import {
   amountWords,
   type Fullness,
   type MeasuredQuota,
   type QuotaUse,
   shareWords,
-} from "@onceward/decode/quota-use.ts";
-import { refusalWords } from "@onceward/decode/refusals.ts";
-import type { TenantUsage } from "@onceward/gen/onceward/v1/operator_pb.ts";
-import { Tenant_State } from "@onceward/gen/onceward/v1/tenant_pb.ts";
+} from "@onceward/words/quota-use";
+import { refusalWords } from "@onceward/words/refusals";
 import { formatCount, formatEstimate } from "../../format/quantity.ts";
 import { type Mark, StateMark } from "../../parts/state-mark.tsx";
 import { Time } from "../../parts/time.tsx";

@@ -1,7 +1,7 @@
 import { useQuery } from "@connectrpc/connect-query";
-import { type MeasuredQuota, quotaUse } from "@onceward/decode/quota-use.ts";
 import { OperatorService, type TenantUsage } from "@onceward/gen/onceward/v1/operator_pb.ts";
 import { ApiKey_Role, type Tenant, Tenant_State } from "@onceward/gen/onceward/v1/tenant_pb.ts";
+import { type MeasuredQuota, quotaUse } from "@onceward/words/quota-use";
 import { useState } from "react";
 import { Link, useParams } from "wouter";
 import { commandLine } from "../../format/command.ts";
@@ -95,10 +95,7 @@ function TenantFacts({ tenant: { state, createdAt, name } }: { readonly tenant: 
           <>
             <TenantStateMark state={state} />
             {state === Tenant_State.DELETING && (
-              <span className={common.quiet}>
-                {" "}
-                Its records are being removed; nothing can be changed.
-              </span>
+              <span className={common.quiet}> Its records are being removed; nothing can be changed.</span>
             )}
           </>
         ),

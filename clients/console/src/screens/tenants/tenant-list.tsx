@@ -1,9 +1,9 @@
-import { type MeasuredQuota, quotaUse } from "@onceward/decode/quota-use.ts";
 import {
   ListTenantUsageRequest_Order,
   OperatorService,
   type TenantUsage,
 } from "@onceward/gen/onceward/v1/operator_pb.ts";
+import { type MeasuredQuota, quotaUse } from "@onceward/words/quota-use";
 import { commandLine } from "../../format/command.ts";
 import { type Column, type Columns, DataTable } from "../../parts/data-table.tsx";
 import { SelectField, TextField } from "../../parts/field.tsx";

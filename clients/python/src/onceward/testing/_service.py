@@ -34,7 +34,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 class TestingOnceward:
-    """A service in memory, used by one test, with clients of it. Its clock stands still until the test moves
+    """A service in memory, used by one test, with clients of it. Its clock does not move until the test moves
     it.
 
     Use it as a context manager, or call ``close``. Waiting for another holder, heartbeats and retries take

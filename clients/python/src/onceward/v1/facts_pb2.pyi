@@ -69,7 +69,7 @@ class ReasonFacts(_message.Message):
     def __init__(self, code: _Optional[str] = ..., reason_class: _Optional[_Union[ReasonClass, str]] = ..., may_have_happened: bool = ...) -> None: ...
 
 class FieldFacts(_message.Message):
-    __slots__ = ("min", "max", "default", "label", "help", "unit", "pattern", "rule", "required", "same_as", "keys", "values", "max_json_bytes")
+    __slots__ = ("min", "max", "default", "label", "help", "unit", "pattern", "rule", "default_from", "required", "same_as", "keys", "values", "max_json_bytes")
     MIN_FIELD_NUMBER: _ClassVar[int]
     MAX_FIELD_NUMBER: _ClassVar[int]
     DEFAULT_FIELD_NUMBER: _ClassVar[int]
@@ -78,6 +78,7 @@ class FieldFacts(_message.Message):
     UNIT_FIELD_NUMBER: _ClassVar[int]
     PATTERN_FIELD_NUMBER: _ClassVar[int]
     RULE_FIELD_NUMBER: _ClassVar[int]
+    DEFAULT_FROM_FIELD_NUMBER: _ClassVar[int]
     REQUIRED_FIELD_NUMBER: _ClassVar[int]
     SAME_AS_FIELD_NUMBER: _ClassVar[int]
     KEYS_FIELD_NUMBER: _ClassVar[int]
@@ -91,12 +92,13 @@ class FieldFacts(_message.Message):
     unit: Unit
     pattern: str
     rule: str
+    default_from: str
     required: bool
     same_as: str
     keys: FieldFacts
     values: FieldFacts
     max_json_bytes: int
-    def __init__(self, min: _Optional[int] = ..., max: _Optional[int] = ..., default: _Optional[str] = ..., label: _Optional[str] = ..., help: _Optional[str] = ..., unit: _Optional[_Union[Unit, str]] = ..., pattern: _Optional[str] = ..., rule: _Optional[str] = ..., required: bool = ..., same_as: _Optional[str] = ..., keys: _Optional[_Union[FieldFacts, _Mapping]] = ..., values: _Optional[_Union[FieldFacts, _Mapping]] = ..., max_json_bytes: _Optional[int] = ...) -> None: ...
+    def __init__(self, min: _Optional[int] = ..., max: _Optional[int] = ..., default: _Optional[str] = ..., label: _Optional[str] = ..., help: _Optional[str] = ..., unit: _Optional[_Union[Unit, str]] = ..., pattern: _Optional[str] = ..., rule: _Optional[str] = ..., default_from: _Optional[str] = ..., required: bool = ..., same_as: _Optional[str] = ..., keys: _Optional[_Union[FieldFacts, _Mapping]] = ..., values: _Optional[_Union[FieldFacts, _Mapping]] = ..., max_json_bytes: _Optional[int] = ...) -> None: ...
 
 class MessageFacts(_message.Message):
     __slots__ = ("max_bytes",)

@@ -26,7 +26,7 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from onceward.v1 import facts_pb2 as onceward_dot_v1_dot_facts__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18onceward/v1/record.proto\x12\x0bonceward.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17onceward/v1/facts.proto\"\xb6\x02\n\x06Result\x12/\n\x04kind\x18\x01 \x01(\x0e\x32\x18.onceward.v1.Result.KindB\x07\xc2\xe1\x18\x03\xa0\x01\x01\x12\x19\n\x07payload\x18\x02 \x01(\x0c\x42\x08\xc2\xe1\x18\x04\x10\x80\x80@\x12\x1d\n\x0c\x63ontent_type\x18\x03 \x01(\tB\x07\xc2\xe1\x18\x03\x10\xff\x01\x12N\n\x08metadata\x18\x04 \x03(\x0b\x32!.onceward.v1.Result.MetadataEntryB\x19\xc2\xe1\x18\x15\x10@\xb2\x01\x05\x08\x01\x10\x80\x01\xba\x01\x03\x10\x80 \xc0\x01\x80\x80\x01\x1a/\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"@\n\x04Kind\x12\x14\n\x10KIND_UNSPECIFIED\x10\x00\x12\x10\n\x0cKIND_SUCCESS\x10\x01\x12\x10\n\x0cKIND_FAILURE\x10\x02\"A\n\nCheckpoint\x12\x1a\n\x04name\x18\x01 \x01(\tB\x0c\xc2\xe1\x18\x08\x08\x01\x10\x80\x01\xa0\x01\x01\x12\x17\n\x05state\x18\x02 \x01(\x0c\x42\x08\xc2\xe1\x18\x04\x10\x80\x80\x01\"\xb7\x07\n\x06Record\x12\x9d\x01\n\tnamespace\x18\x01 \x01(\tB\x89\x01\xc2\xe1\x18\x84\x01:\x19[a-z0-9][a-z0-9._-]{0,62}Bgmust be 1-63 lower-case letters, digits, dots, underscores or hyphens, and begin with a letter or digit\x12\x16\n\x03key\x18\x02 \x01(\tB\t\xc2\xe1\x18\x05\x08\x01\x10\xff\x01\x12(\n\x05state\x18\x03 \x01(\x0e\x32\x19.onceward.v1.Record.State\x12\x1d\n\rfencing_token\x18\x04 \x01(\x03\x42\x06\xc2\xe1\x18\x02\x08\x01\x12\x0f\n\x07\x61ttempt\x18\x05 \x01(\x05\x12\x16\n\x05owner\x18\x06 \x01(\tB\x07\xc2\xe1\x18\x03\x10\x80\x01\x12\x1d\n\x0b\x66ingerprint\x18\x07 \x01(\x0c\x42\x08\xc2\xe1\x18\x04\x08 \x10 \x12\x34\n\x10\x66irst_claimed_at\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\nclaimed_at\x18\t \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x34\n\x10lease_expires_at\x18\n \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x30\n\x0c\x63ompleted_at\x18\x0b \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0breleased_at\x18\x0c \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x1f\n\x0erelease_reason\x18\r \x01(\tB\x07\xc2\xe1\x18\x03\x10\x80\x08\x12#\n\x06result\x18\x0e \x01(\x0b\x32\x13.onceward.v1.Result\x12\x16\n\x0eresult_expired\x18\x0f \x01(\x08\x12+\n\ncheckpoint\x18\x10 \x01(\x0b\x32\x17.onceward.v1.Checkpoint\x12\x35\n\x11result_expires_at\x18\x11 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\nexpires_at\x18\x12 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"s\n\x05State\x12\x15\n\x11STATE_UNSPECIFIED\x10\x00\x12\x15\n\x11STATE_IN_PROGRESS\x10\x01\x12\x13\n\x0fSTATE_COMPLETED\x10\x02\x12\x12\n\x0eSTATE_RELEASED\x10\x03\x12\x13\n\x0fSTATE_AMBIGUOUS\x10\x04\"\x8d\x03\n\x07\x41ttempt\x12\x0e\n\x06number\x18\x01 \x01(\x05\x12\r\n\x05owner\x18\x02 \x01(\t\x12\x15\n\rfencing_token\x18\x03 \x01(\x03\x12.\n\nclaimed_at\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12,\n\x08\x65nded_at\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12+\n\x06\x65nding\x18\x06 \x01(\x0e\x32\x1b.onceward.v1.Attempt.Ending\x12\x0e\n\x06reason\x18\x07 \x01(\t\x12\x12\n\ncheckpoint\x18\x08 \x01(\t\x12\x12\n\nrecord_job\x18\t \x01(\x03\"\x88\x01\n\x06\x45nding\x12\x16\n\x12\x45NDING_UNSPECIFIED\x10\x00\x12\x0f\n\x0b\x45NDING_HELD\x10\x01\x12\x15\n\x11\x45NDING_SUPERSEDED\x10\x02\x12\x13\n\x0f\x45NDING_RELEASED\x10\x03\x12\x14\n\x10\x45NDING_COMPLETED\x10\x04\x12\x13\n\x0f\x45NDING_RESOLVED\x10\x05\x42\x46\n\x0f\x63om.onceward.v1B\x0bRecordProtoP\x01Z\x16onceward/v1;oncewardv1\xaa\x02\x0bOnceward.V1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18onceward/v1/record.proto\x12\x0bonceward.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17onceward/v1/facts.proto\"\xb2\x02\n\x06Result\x12.\n\x04kind\x18\x01 \x01(\x0e\x32\x18.onceward.v1.Result.KindB\x06\xc2\xe1\x18\x02P\x01\x12\x19\n\x07payload\x18\x02 \x01(\x0c\x42\x08\xc2\xe1\x18\x04\x10\x80\x80@\x12\x1d\n\x0c\x63ontent_type\x18\x03 \x01(\tB\x07\xc2\xe1\x18\x03\x10\xff\x01\x12K\n\x08metadata\x18\x04 \x03(\x0b\x32!.onceward.v1.Result.MetadataEntryB\x16\xc2\xe1\x18\x12\x10@b\x05\x08\x01\x10\x80\x01j\x03\x10\x80 p\x80\x80\x01\x1a/\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"@\n\x04Kind\x12\x14\n\x10KIND_UNSPECIFIED\x10\x00\x12\x10\n\x0cKIND_SUCCESS\x10\x01\x12\x10\n\x0cKIND_FAILURE\x10\x02\"@\n\nCheckpoint\x12\x19\n\x04name\x18\x01 \x01(\tB\x0b\xc2\xe1\x18\x07\x08\x01\x10\x80\x01P\x01\x12\x17\n\x05state\x18\x02 \x01(\x0c\x42\x08\xc2\xe1\x18\x04\x10\x80\x80\x01\"\xb7\x07\n\x06Record\x12\x9d\x01\n\tnamespace\x18\x01 \x01(\tB\x89\x01\xc2\xe1\x18\x84\x01:\x19[a-z0-9][a-z0-9._-]{0,62}Bgmust be 1-63 lower-case letters, digits, dots, underscores or hyphens, and begin with a letter or digit\x12\x16\n\x03key\x18\x02 \x01(\tB\t\xc2\xe1\x18\x05\x08\x01\x10\xff\x01\x12(\n\x05state\x18\x03 \x01(\x0e\x32\x19.onceward.v1.Record.State\x12\x1d\n\rfencing_token\x18\x04 \x01(\x03\x42\x06\xc2\xe1\x18\x02\x08\x01\x12\x0f\n\x07\x61ttempt\x18\x05 \x01(\x05\x12\x16\n\x05owner\x18\x06 \x01(\tB\x07\xc2\xe1\x18\x03\x10\x80\x01\x12\x1d\n\x0b\x66ingerprint\x18\x07 \x01(\x0c\x42\x08\xc2\xe1\x18\x04\x08 \x10 \x12\x34\n\x10\x66irst_claimed_at\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\nclaimed_at\x18\t \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x34\n\x10lease_expires_at\x18\n \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x30\n\x0c\x63ompleted_at\x18\x0b \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0breleased_at\x18\x0c \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x1f\n\x0erelease_reason\x18\r \x01(\tB\x07\xc2\xe1\x18\x03\x10\x80\x08\x12#\n\x06result\x18\x0e \x01(\x0b\x32\x13.onceward.v1.Result\x12\x16\n\x0eresult_expired\x18\x0f \x01(\x08\x12+\n\ncheckpoint\x18\x10 \x01(\x0b\x32\x17.onceward.v1.Checkpoint\x12\x35\n\x11result_expires_at\x18\x11 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\nexpires_at\x18\x12 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"s\n\x05State\x12\x15\n\x11STATE_UNSPECIFIED\x10\x00\x12\x15\n\x11STATE_IN_PROGRESS\x10\x01\x12\x13\n\x0fSTATE_COMPLETED\x10\x02\x12\x12\n\x0eSTATE_RELEASED\x10\x03\x12\x13\n\x0fSTATE_AMBIGUOUS\x10\x04\"\x8d\x03\n\x07\x41ttempt\x12\x0e\n\x06number\x18\x01 \x01(\x05\x12\r\n\x05owner\x18\x02 \x01(\t\x12\x15\n\rfencing_token\x18\x03 \x01(\x03\x12.\n\nclaimed_at\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12,\n\x08\x65nded_at\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12+\n\x06\x65nding\x18\x06 \x01(\x0e\x32\x1b.onceward.v1.Attempt.Ending\x12\x0e\n\x06reason\x18\x07 \x01(\t\x12\x12\n\ncheckpoint\x18\x08 \x01(\t\x12\x12\n\nrecord_job\x18\t \x01(\x03\"\x88\x01\n\x06\x45nding\x12\x16\n\x12\x45NDING_UNSPECIFIED\x10\x00\x12\x0f\n\x0b\x45NDING_HELD\x10\x01\x12\x15\n\x11\x45NDING_SUPERSEDED\x10\x02\x12\x13\n\x0f\x45NDING_RELEASED\x10\x03\x12\x14\n\x10\x45NDING_COMPLETED\x10\x04\x12\x13\n\x0f\x45NDING_RESOLVED\x10\x05\x42\x46\n\x0f\x63om.onceward.v1B\x0bRecordProtoP\x01Z\x16onceward/v1;oncewardv1\xaa\x02\x0bOnceward.V1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -37,15 +37,15 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_RESULT_METADATAENTRY']._loaded_options = None
   _globals['_RESULT_METADATAENTRY']._serialized_options = b'8\001'
   _globals['_RESULT'].fields_by_name['kind']._loaded_options = None
-  _globals['_RESULT'].fields_by_name['kind']._serialized_options = b'\302\341\030\003\240\001\001'
+  _globals['_RESULT'].fields_by_name['kind']._serialized_options = b'\302\341\030\002P\001'
   _globals['_RESULT'].fields_by_name['payload']._loaded_options = None
   _globals['_RESULT'].fields_by_name['payload']._serialized_options = b'\302\341\030\004\020\200\200@'
   _globals['_RESULT'].fields_by_name['content_type']._loaded_options = None
   _globals['_RESULT'].fields_by_name['content_type']._serialized_options = b'\302\341\030\003\020\377\001'
   _globals['_RESULT'].fields_by_name['metadata']._loaded_options = None
-  _globals['_RESULT'].fields_by_name['metadata']._serialized_options = b'\302\341\030\025\020@\262\001\005\010\001\020\200\001\272\001\003\020\200 \300\001\200\200\001'
+  _globals['_RESULT'].fields_by_name['metadata']._serialized_options = b'\302\341\030\022\020@b\005\010\001\020\200\001j\003\020\200 p\200\200\001'
   _globals['_CHECKPOINT'].fields_by_name['name']._loaded_options = None
-  _globals['_CHECKPOINT'].fields_by_name['name']._serialized_options = b'\302\341\030\010\010\001\020\200\001\240\001\001'
+  _globals['_CHECKPOINT'].fields_by_name['name']._serialized_options = b'\302\341\030\007\010\001\020\200\001P\001'
   _globals['_CHECKPOINT'].fields_by_name['state']._loaded_options = None
   _globals['_CHECKPOINT'].fields_by_name['state']._serialized_options = b'\302\341\030\004\020\200\200\001'
   _globals['_RECORD'].fields_by_name['namespace']._loaded_options = None
@@ -61,19 +61,19 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_RECORD'].fields_by_name['release_reason']._loaded_options = None
   _globals['_RECORD'].fields_by_name['release_reason']._serialized_options = b'\302\341\030\003\020\200\010'
   _globals['_RESULT']._serialized_start=100
-  _globals['_RESULT']._serialized_end=410
-  _globals['_RESULT_METADATAENTRY']._serialized_start=297
-  _globals['_RESULT_METADATAENTRY']._serialized_end=344
-  _globals['_RESULT_KIND']._serialized_start=346
-  _globals['_RESULT_KIND']._serialized_end=410
-  _globals['_CHECKPOINT']._serialized_start=412
-  _globals['_CHECKPOINT']._serialized_end=477
-  _globals['_RECORD']._serialized_start=480
-  _globals['_RECORD']._serialized_end=1431
-  _globals['_RECORD_STATE']._serialized_start=1316
-  _globals['_RECORD_STATE']._serialized_end=1431
-  _globals['_ATTEMPT']._serialized_start=1434
-  _globals['_ATTEMPT']._serialized_end=1831
-  _globals['_ATTEMPT_ENDING']._serialized_start=1695
-  _globals['_ATTEMPT_ENDING']._serialized_end=1831
+  _globals['_RESULT']._serialized_end=406
+  _globals['_RESULT_METADATAENTRY']._serialized_start=293
+  _globals['_RESULT_METADATAENTRY']._serialized_end=340
+  _globals['_RESULT_KIND']._serialized_start=342
+  _globals['_RESULT_KIND']._serialized_end=406
+  _globals['_CHECKPOINT']._serialized_start=408
+  _globals['_CHECKPOINT']._serialized_end=472
+  _globals['_RECORD']._serialized_start=475
+  _globals['_RECORD']._serialized_end=1426
+  _globals['_RECORD_STATE']._serialized_start=1311
+  _globals['_RECORD_STATE']._serialized_end=1426
+  _globals['_ATTEMPT']._serialized_start=1429
+  _globals['_ATTEMPT']._serialized_end=1826
+  _globals['_ATTEMPT_ENDING']._serialized_start=1690
+  _globals['_ATTEMPT_ENDING']._serialized_end=1826
 # @@protoc_insertion_point(module_scope)

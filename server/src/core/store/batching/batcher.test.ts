@@ -120,7 +120,7 @@ test("operations that arrive while the maximum of statements runs share the next
   expect(await later).toEqual(["c by 2", "d by 2"]);
 });
 
-test("operations of one name never share a statement: the second one waits for the next statement", async () => {
+test("operations of one name never share a statement: the second waits for the next", async () => {
   const { submit, statements } = newBatcher();
   const all = Promise.all(["a", "a", "b"].map((name) => submit(name)));
   await succeedAll(statements);
@@ -261,7 +261,7 @@ function opsOf(tenant: number, count: number): string[] {
 
 const BY_TENANT = { tenantOf: (op: Op) => Number.parseInt(op.name, 10) };
 
-test("with more operations queued than a statement takes, each tenant has its share of the statement", async () => {
+test("with more operations queued than fit, each tenant has its share of the statement", async () => {
   const weightOf = (tenant: number) => (tenant === 3 ? 2 : 1);
   const { submit, statements } = newBatcher({ ...BY_TENANT, limiter: { ...UNLIMITED, weightOf } });
   const all = [...opsOf(1, 3000), ...opsOf(2, 200), ...opsOf(3, 1000)].map((name) => submit(name));
@@ -298,7 +298,7 @@ test("duplicates that are queued together share a row, however many operations l
   expect((await Promise.all(all)).at(-1)).toBe("1-0 by 0, shared");
 });
 
-test("while another tenant is active, a tenant has at most its share in flight, and the rest waits", async () => {
+test("while another tenant is active, a tenant has at most its share in flight", async () => {
   const limiter = createTenantLimiter({ weightOf: () => 1, slotsPerTenant: 4 });
   const { submit, statements } = newBatcher({ ...BY_TENANT, limiter, maxInFlight: 3 });
   const modest = submit("2-0");

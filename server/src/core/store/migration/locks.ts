@@ -136,7 +136,7 @@ async function transact(client: pg.Client, statements: readonly string[]): Promi
 
 /**
  * Runs a statement outside of a transaction, as `create index concurrently` needs. It waits for as long as it
- * takes: it must be of a kind that nothing waits behind (rules of the migrations: CONTRIBUTING.md).
+ * takes: it must be of a kind that nothing waits behind (decision 0020).
  */
 export async function runByItself(
   { client, watcher, pid, report }: MigrationConnections,

@@ -1,6 +1,6 @@
-import type { Field, FieldKind, FieldTable, Overrides } from "../../domain/fields.ts";
-import { POLICY_FIELDS, type Policy, type PolicyHistory, type PolicyOverrides } from "../../domain/policy.ts";
-import { BOUND_FIELDS, type PolicyBounds } from "../../domain/policy-bounds.ts";
+import type { Field, FieldKind, Overrides } from "../../domain/fields.ts";
+import { POLICY_FIELDS, type PolicyHistory, type PolicyOverrides } from "../../domain/policy.ts";
+import { BOUND_FIELDS } from "../../domain/policy-bounds.ts";
 import { completeQuotas, QUOTA_FIELDS, type Quotas } from "../../domain/quotas.ts";
 
 /** The Postgres type of each kind's columns. */
@@ -14,7 +14,7 @@ const COLUMN_TYPES = {
   text: "text",
 } as const satisfies Record<FieldKind, string>;
 
-/** A row with the columns of a table of fields, as `pg` parses them. */
+/** A row with the columns of fields, as `pg` parses them. */
 export type FieldRow = Readonly<Record<string, unknown>>;
 
 /** The columns of values of which any may be unset. A null column is an unset value. */
@@ -30,15 +30,15 @@ export interface Columns<Values> {
   parse(row: FieldRow): Values;
 }
 
-function columnsOf<Values>(table: FieldTable<Values>): Columns<Overrides<Values>> {
-  const fields = Object.entries(table) as [keyof Values, Field][];
+function columnsOf<Values>(fields: readonly Field<Values>[]): Columns<Overrides<Values>> {
+  const names = fields.map(({ column }) => column);
   return {
-    names: fields.map(([, { column }]) => column),
-    types: fields.map(([, { kind }]) => COLUMN_TYPES[kind]),
-    selected: fields.map(([, { column }]) => column).join(", "),
-    parameters: (values) => fields.map(([name]) => values[name] ?? null),
+    names,
+    types: fields.map(({ kind }) => COLUMN_TYPES[kind]),
+    selected: names.join(", "),
+    parameters: (values) => fields.map(({ name }) => values[name] ?? null),
     parse(row) {
-      const values = fields.map(([name, { column, kind }]) => [name, parseColumn(kind, row[column])]);
+      const values = fields.map(({ name, column, kind }) => [name, parseColumn(kind, row[column])]);
       return Object.fromEntries(values);
     },
   };
@@ -50,7 +50,7 @@ function parseColumn(kind: FieldKind, value: unknown): unknown {
   return kind === "bigint" ? Number(value) : value;
 }
 
-const POLICY_FIELD_COLUMNS = columnsOf<Policy>(POLICY_FIELDS);
+const POLICY_FIELD_COLUMNS = columnsOf(POLICY_FIELDS);
 
 /** The columns of a policy in `tenants` and in `namespaces`, and those of what earlier policies leave behind. */
 export const POLICY_COLUMNS: Columns<PolicyOverrides> = {
@@ -86,9 +86,9 @@ function parseHistory(row: FieldRow): PolicyHistory {
 }
 
 /** The columns of policy bounds in `tenants`. */
-export const BOUND_COLUMNS = columnsOf<PolicyBounds>(BOUND_FIELDS);
+export const BOUND_COLUMNS = columnsOf(BOUND_FIELDS);
 /** The columns of quotas in `tenants`. */
-export const QUOTA_COLUMNS = columnsOf<Quotas>(QUOTA_FIELDS);
+export const QUOTA_COLUMNS = columnsOf(QUOTA_FIELDS);
 
 /** Returns the quotas of a row. */
 export function parseQuotas(row: FieldRow): Quotas {

@@ -115,7 +115,7 @@ test("a stream that has been ended, and whose client does not end its side, is c
   expect(stream.close).toHaveBeenCalledExactlyOnceWith(constants.NGHTTP2_CANCEL);
 });
 
-test("a batch begins in a turn of its connection's address; until then, no other of its stream is taken", async () => {
+test("a batch begins in its address's turn; until then no other of its stream is taken", async () => {
   const begins: (() => void)[] = [];
   const drop = vi.fn();
   const { stream } = await openOn(1000, (begin) => {
@@ -161,7 +161,7 @@ test("a stream that is closed leaves no timer, and no answer is written to it", 
   expect(stream.write).not.toHaveBeenCalled();
 });
 
-test("a stream of a connection that drains is ended when the batches of the next second are answered", async () => {
+test("a draining connection's stream ends once the next second's batches are answered", async () => {
   const { streams, stream } = await openOn(1000);
   streams.leave();
   vi.advanceTimersByTime(999);

@@ -3,8 +3,8 @@ import http2, { type ClientHttp2Session, type ClientHttp2Stream, type ServerHttp
 import type { AddressInfo } from "node:net";
 import { buffer } from "node:stream/consumers";
 import { promisify } from "node:util";
-import { create, createFileRegistry, toBinary } from "@bufbuild/protobuf";
-import { type FileDescriptorProto, FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
+import { create, toBinary } from "@bufbuild/protobuf";
+import type { FileDescriptorProto } from "@bufbuild/protobuf/wkt";
 import { Code } from "@connectrpc/connect";
 import { expect, onTestFinished, test } from "vitest";
 import { untilStill } from "../../../../../test/helpers/attacks/until-still.ts";
@@ -18,38 +18,6 @@ import { answerReflection, collectDescriptors } from "./reflection.ts";
 
 const SERVICE = IdempotencyService.typeName;
 const descriptors = collectDescriptors([IdempotencyService, Health]);
-
-test.each([SERVICE, Health.typeName])(
-  "every type of %s can be resolved from the files of its symbol",
-  (service) => {
-    const files = filesWith(service);
-    // Fails where an import is not among the files, or a type in none of a file's imports.
-    const registry = createFileRegistry(create(FileDescriptorSetSchema, { file: [...importsFirst(files)] }));
-    const methods = registry.getService(service)?.methods.map(({ name, input }) => [name, input.typeName]);
-    expect(methods).toEqual(
-      (service === SERVICE ? IdempotencyService : Health).methods.map(({ name, input }) => [
-        name,
-        input.typeName,
-      ]),
-    );
-  },
-);
-
-test("an import that a file needs comes before it, a method is a symbol, and an unknown symbol has no file", () => {
-  expect(filesWith(`${SERVICE}.Claim`).at(-1)).toBe(filesWith(SERVICE).at(-1));
-  expect(filesWith(SERVICE).map(({ name }) => name)).toContain("google/protobuf/timestamp.proto");
-  expect(descriptors.bySymbol("onceward.v1.Nothing")).toBeUndefined();
-});
-
-test("files have the names and the imports that they have in proto/", async () => {
-  const served = fileOf(SERVICE, filesWith(SERVICE));
-  expect(served.name).toBe("onceward/v1/idempotency.proto");
-  expect(served.dependency).toEqual(IdempotencyService.file.proto.dependency);
-});
-
-test("health has the file that every gRPC library knows it by", () => {
-  expect(fileOf(Health.typeName, filesWith(Health.typeName)).name).toBe("grpc/health/v1/health.proto");
-});
 
 test.each(["google.rpc.ErrorInfo", "google.rpc.BadRequest", "google.rpc.RetryInfo"])(
   "%s, a detail of errors, is known",
@@ -77,7 +45,7 @@ test("answers that are not read are kept up to a limit, and the others follow wh
   expect(outboundTotal.bytes).toBe(0);
 });
 
-test("while the process has no room for unread answers, a connection with its own share of them gets no more", async () => {
+test("while unread answers fill the process, a connection over its share gets no more", async () => {
   const { streams } = await askAndReadNothing(createOutboundTotal(0));
   const statuses = await Promise.all(streams.map(statusOf));
   expect(statuses).toContain(`${Code.ResourceExhausted}`);
@@ -126,22 +94,6 @@ async function connectToReflection(outboundTotal: OutboundTotal): Promise<Client
     server.close();
   });
   return session;
-}
-
-function fileOf(service: string, files: readonly FileDescriptorProto[]): FileDescriptorProto {
-  const found = files.find((file) => file.service.some(({ name }) => `${file.package}.${name}` === service));
-  if (found === undefined) throw new Error(`no file declares ${service}`);
-  return found;
-}
-
-function importsFirst(files: readonly FileDescriptorProto[]): ReadonlySet<FileDescriptorProto> {
-  const ordered = new Set<FileDescriptorProto>();
-  const add = (file: FileDescriptorProto) => {
-    for (const other of files) if (file.dependency.includes(other.name)) add(other);
-    ordered.add(file);
-  };
-  files.forEach(add);
-  return ordered;
 }
 
 /** The files that reflection answers for a symbol: the one that declares it, and its imports. */

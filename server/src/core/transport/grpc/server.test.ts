@@ -113,7 +113,7 @@ test("a connection has 2,000 concurrent streams", async () => {
   expect(session.remoteSettings.maxConcurrentStreams).toBe(2000);
 });
 
-test("a stream beyond the budget is refused as one of which nothing was done, until another one closes", async () => {
+test("a stream beyond the budget is refused as unprocessed until another one closes", async () => {
   const answered = vi.spyOn(pipeline, "answer").mockReturnValue(new Promise(() => {}));
   onTestFinished(() => answered.mockRestore());
   const streams = Array.from({ length: MAX_OPEN_STREAMS / 2 }, () => open(CLAIM).on("error", () => {}));
@@ -140,7 +140,7 @@ test("a batch is read once its largest reply has room; other calls need none", a
   expect(await Promise.all(statuses)).toEqual([Code.Unavailable, Code.Unauthenticated]);
 });
 
-test("64 calls of all connections of an address begin in a turn of the event loop, and another address waits for no more", async () => {
+test("64 calls of an address begin in a turn of the event loop, and delay no other address", async () => {
   const [connections, calls] = [3, 200];
   const begunBefore: number[] = [];
   let [begun, most] = [0, 0];
@@ -224,7 +224,7 @@ test("a connection whose peer sends nothing is cut in time, and keeps no server 
   await closed;
 });
 
-test("health decompresses nothing: it reads messages that are not compressed, and refuses the others", async () => {
+test("health reads only messages that are not compressed", async () => {
   const headers = { "grpc-encoding": "gzip" };
   expect(await call(CHECK, frameMessage(REQUEST), headers)).toMatchObject({ message: SERVING });
   const compressed = frameMessage(gzipSync(REQUEST));

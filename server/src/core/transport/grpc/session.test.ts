@@ -205,7 +205,7 @@ test("a session that closes while it drains leaves no timer", () => {
   expect(vi.getTimerCount()).toBe(0);
 });
 
-test("of connections without an acknowledgement of the settings, those beyond the limit are cut, the oldest first", () => {
+test("connections without a settings acknowledgement beyond the limit are cut, oldest first", () => {
   const unacknowledged = createUnacknowledged(2);
   onTestFinished(unacknowledged.stop);
   const [acknowledged, oldest, second, third] = [1, 2, 3, 4].map(() => {

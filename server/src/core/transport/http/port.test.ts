@@ -34,7 +34,7 @@ function send(socket: ReturnType<typeof connectFrom>, rawHeaders: readonly strin
 
 const nextTurn = () => new Promise((resolve) => setImmediate(resolve));
 
-test("a request of a connection is answered when the answer before it is with the operating system", () => {
+test("a request is answered when the answer before it is with the operating system", () => {
   const socket = connectFrom("10.0.0.1");
   const [first, second] = [send(socket), send(socket)];
   expect(answered).toEqual([first]);
@@ -52,7 +52,7 @@ test("a connection with more than 16 waiting requests is cut, and what follows i
   expect(answered).toHaveLength(1);
 });
 
-test("a connection whose requests' headers have no room is cut, and has room again after an answer", () => {
+test("a connection without room for headers is cut, and has room again after an answer", () => {
   const [slow, other] = [connectFrom("10.0.0.1"), connectFrom("10.0.0.1")];
   const first = send(slow, ["x", "v".repeat(40_000)]);
   send(other, ["x", "v".repeat(40_000)]);
@@ -80,7 +80,7 @@ test("a request whose connection is cut takes no part of a later turn", async ()
   expect(answered).toEqual([...sent.slice(0, 64), ...sent.slice(128)]);
 });
 
-test("all connections of an address have 64 requests in a turn of the event loop; another address is not delayed", async () => {
+test("an address has 64 requests in a turn of the event loop, and delays no other address", async () => {
   for (let connection = 0; connection < 150; connection++) send(connectFrom("10.0.0.1"));
   expect(answered).toHaveLength(64);
   const other = send(connectFrom("10.0.0.2"));

@@ -49,7 +49,7 @@ function late(observations: Observations, retentionS: number) {
 }
 
 describe("candidates", () => {
-  test("are halves, multiples and round durations within the bounds, with the records that they keep", () => {
+  test("are halves, multiples and round durations within the bounds, with their records", () => {
     const { candidates } = adviseRetention(observed(), { ...OPTIONS, maxRetentionS: 3 * DAY_S });
     expect(candidates.map(({ retentionS }) => retentionS / 3600)).toEqual([1, 6, 12, 24, 48, 72]);
     // 900 operations a day.

@@ -25,7 +25,7 @@ test("a resolution that was written is read as it was, with and without keys", (
   }
 });
 
-test("with keys, nothing of the result is stored in plain form, and another tenant's cannot be read", () => {
+test("with keys, no result is stored in plain form, and another tenant's can't be read", () => {
   const encryption = createRecordEncryption(KEYS ?? NO_KEYS, () => {});
   const json = writeJobResolution(COMPLETE, 7, encryption);
   const stored = JSON.parse(json) as Record<string, string>;

@@ -156,7 +156,7 @@ const LOWEST = "\u0001";
 /** Higher than every namespace. */
 const HIGHEST = "~";
 
-/** Returns the first position behind a record. */
+/** Returns the first position after a record. */
 export function cursorBehind({ namespace, key }: RecordCursor): RecordCursor {
   return { namespace, key: key + LOWEST };
 }

@@ -143,8 +143,8 @@ export interface UsageQuery {
 }
 
 /**
- * SQL for the first hour of a query, whose parameters $3 and $4 are `afterMs` and `beforeMs`, and $7 is now by the earlier
- * course of a clock that was set.
+ * SQL for the first hour of a query, whose parameters $3 and $4 are `afterMs` and `beforeMs`, and $7 is now by the
+ * previous clock.
  */
 const FIRST_HOUR = hourOf(`coalesce(
      to_timestamp($3::float8 / 1000),

@@ -12,7 +12,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file onceward/v1/facts.proto.
  */
 export const file_onceward_v1_facts: GenFile = /*@__PURE__*/
-  fileDesc("ChdvbmNld2FyZC92MS9mYWN0cy5wcm90bxILb25jZXdhcmQudjEiZgoLUmVhc29uRmFjdHMSDAoEY29kZRgBIAEoCRIuCgxyZWFzb25fY2xhc3MYAiABKA4yGC5vbmNld2FyZC52MS5SZWFzb25DbGFzcxIZChFtYXlfaGF2ZV9oYXBwZW5lZBgDIAEoCCKfAgoKRmllbGRGYWN0cxILCgNtaW4YASABKAMSCwoDbWF4GAIgASgDEg8KB2RlZmF1bHQYAyABKAkSDQoFbGFiZWwYBCABKAkSDAoEaGVscBgFIAEoCRIfCgR1bml0GAYgASgOMhEub25jZXdhcmQudjEuVW5pdBIPCgdwYXR0ZXJuGAcgASgJEgwKBHJ1bGUYCCABKAkSEAoIcmVxdWlyZWQYFCABKAgSDwoHc2FtZV9hcxgVIAEoCRIlCgRrZXlzGBYgASgLMhcub25jZXdhcmQudjEuRmllbGRGYWN0cxInCgZ2YWx1ZXMYFyABKAsyFy5vbmNld2FyZC52MS5GaWVsZEZhY3RzEhYKDm1heF9qc29uX2J5dGVzGBggASgDIiEKDE1lc3NhZ2VGYWN0cxIRCgltYXhfYnl0ZXMYASABKAMq0AEKC1JlYXNvbkNsYXNzEhwKGFJFQVNPTl9DTEFTU19VTlNQRUNJRklFRBAAEhYKElJFQVNPTl9DTEFTU19SRVRSWRABEhUKEVJFQVNPTl9DTEFTU19XQUlUEAISFAoQUkVBU09OX0NMQVNTX0FTSxADEhUKEVJFQVNPTl9DTEFTU19HT05FEAQSFwoTUkVBU09OX0NMQVNTX1JFVVNFRBAFEhgKFFJFQVNPTl9DTEFTU19UT09fT0xEEAYSFAoQUkVBU09OX0NMQVNTX0ZJWBAHKj4KBFVuaXQSFAoQVU5JVF9VTlNQRUNJRklFRBAAEhAKDFVOSVRfU0VDT05EUxABEg4KClVOSVRfQllURVMQAiplCgRSb2xlEhQKEFJPTEVfVU5TUEVDSUZJRUQQABIPCgtST0xFX0NBTExFUhABEhUKEVJPTEVfVEVOQU5UX0FETUlOEAISEQoNUk9MRV9PUEVSQVRPUhADEgwKCFJPTEVfQU5ZEAQ6VQoGcmVhc29uEiEuZ29vZ2xlLnByb3RvYnVmLkVudW1WYWx1ZU9wdGlvbnMYlowDIAEoCzIYLm9uY2V3YXJkLnYxLlJlYXNvbkZhY3RzUgZyZWFzb246TgoFZmllbGQSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGJiMAyABKAsyFy5vbmNld2FyZC52MS5GaWVsZEZhY3RzUgVmaWVsZDpICgRyb2xlEh8uZ29vZ2xlLnByb3RvYnVmLlNlcnZpY2VPcHRpb25zGJmMAyABKA4yES5vbmNld2FyZC52MS5Sb2xlUgRyb2xlOlYKB21lc3NhZ2USHy5nb29nbGUucHJvdG9idWYuTWVzc2FnZU9wdGlvbnMYmowDIAEoCzIZLm9uY2V3YXJkLnYxLk1lc3NhZ2VGYWN0c1IHbWVzc2FnZUJFCg9jb20ub25jZXdhcmQudjFCCkZhY3RzUHJvdG9QAVoWb25jZXdhcmQvdjE7b25jZXdhcmR2MaoCC09uY2V3YXJkLlYxYgZwcm90bzM", [file_google_protobuf_descriptor]);
+  fileDesc("ChdvbmNld2FyZC92MS9mYWN0cy5wcm90bxILb25jZXdhcmQudjEiZgoLUmVhc29uRmFjdHMSDAoEY29kZRgBIAEoCRIuCgxyZWFzb25fY2xhc3MYAiABKA4yGC5vbmNld2FyZC52MS5SZWFzb25DbGFzcxIZChFtYXlfaGF2ZV9oYXBwZW5lZBgDIAEoCCK1AgoKRmllbGRGYWN0cxILCgNtaW4YASABKAMSCwoDbWF4GAIgASgDEg8KB2RlZmF1bHQYAyABKAkSDQoFbGFiZWwYBCABKAkSDAoEaGVscBgFIAEoCRIfCgR1bml0GAYgASgOMhEub25jZXdhcmQudjEuVW5pdBIPCgdwYXR0ZXJuGAcgASgJEgwKBHJ1bGUYCCABKAkSFAoMZGVmYXVsdF9mcm9tGAkgASgJEhAKCHJlcXVpcmVkGAogASgIEg8KB3NhbWVfYXMYCyABKAkSJQoEa2V5cxgMIAEoCzIXLm9uY2V3YXJkLnYxLkZpZWxkRmFjdHMSJwoGdmFsdWVzGA0gASgLMhcub25jZXdhcmQudjEuRmllbGRGYWN0cxIWCg5tYXhfanNvbl9ieXRlcxgOIAEoAyIhCgxNZXNzYWdlRmFjdHMSEQoJbWF4X2J5dGVzGAEgASgDKtABCgtSZWFzb25DbGFzcxIcChhSRUFTT05fQ0xBU1NfVU5TUEVDSUZJRUQQABIWChJSRUFTT05fQ0xBU1NfUkVUUlkQARIVChFSRUFTT05fQ0xBU1NfV0FJVBACEhQKEFJFQVNPTl9DTEFTU19BU0sQAxIVChFSRUFTT05fQ0xBU1NfR09ORRAEEhcKE1JFQVNPTl9DTEFTU19SRVVTRUQQBRIYChRSRUFTT05fQ0xBU1NfVE9PX09MRBAGEhQKEFJFQVNPTl9DTEFTU19GSVgQByo+CgRVbml0EhQKEFVOSVRfVU5TUEVDSUZJRUQQABIQCgxVTklUX1NFQ09ORFMQARIOCgpVTklUX0JZVEVTEAIqZQoEUm9sZRIUChBST0xFX1VOU1BFQ0lGSUVEEAASDwoLUk9MRV9DQUxMRVIQARIVChFST0xFX1RFTkFOVF9BRE1JThACEhEKDVJPTEVfT1BFUkFUT1IQAxIMCghST0xFX0FOWRAEOlUKBnJlYXNvbhIhLmdvb2dsZS5wcm90b2J1Zi5FbnVtVmFsdWVPcHRpb25zGJaMAyABKAsyGC5vbmNld2FyZC52MS5SZWFzb25GYWN0c1IGcmVhc29uOk4KBWZpZWxkEh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxiYjAMgASgLMhcub25jZXdhcmQudjEuRmllbGRGYWN0c1IFZmllbGQ6SAoEcm9sZRIfLmdvb2dsZS5wcm90b2J1Zi5TZXJ2aWNlT3B0aW9ucxiZjAMgASgOMhEub25jZXdhcmQudjEuUm9sZVIEcm9sZTpWCgdtZXNzYWdlEh8uZ29vZ2xlLnByb3RvYnVmLk1lc3NhZ2VPcHRpb25zGJqMAyABKAsyGS5vbmNld2FyZC52MS5NZXNzYWdlRmFjdHNSB21lc3NhZ2VCRQoPY29tLm9uY2V3YXJkLnYxQgpGYWN0c1Byb3RvUAFaFm9uY2V3YXJkL3YxO29uY2V3YXJkdjGqAgtPbmNld2FyZC5WMWIGcHJvdG8z", [file_google_protobuf_descriptor]);
 
 /**
  * @generated from message onceward.v1.ReasonFacts
@@ -74,7 +74,7 @@ export type FieldFacts = Message<"onceward.v1.FieldFacts"> & {
   default: string;
 
   /**
-   * What people call the field, such as "key retention".
+   * What people call the field. Empty: its name with spaces, such as "key retention".
    *
    * @generated from field: string label = 4;
    */
@@ -107,33 +107,40 @@ export type FieldFacts = Message<"onceward.v1.FieldFacts"> & {
   rule: string;
 
   /**
-   * Whether a request is refused without it. Any other field may be empty, whatever its least length is.
+   * The field of the same message whose value applies where this one is not set.
    *
-   * @generated from field: bool required = 20;
+   * @generated from field: string default_from = 9;
+   */
+  defaultFrom: string;
+
+  /**
+   * Whether a request is refused without it. Any other field may be empty, regardless of its minimum length.
+   *
+   * @generated from field: bool required = 10;
    */
   required: boolean;
 
   /**
    * The field whose limits this one has, such as "Record.key".
    *
-   * @generated from field: string same_as = 21;
+   * @generated from field: string same_as = 11;
    */
   sameAs: string;
 
   /**
    * Of a map: the limits of its keys and of its values, and the most bytes of all of it as compact JSON in UTF-8.
    *
-   * @generated from field: onceward.v1.FieldFacts keys = 22;
+   * @generated from field: onceward.v1.FieldFacts keys = 12;
    */
   keys?: FieldFacts | undefined;
 
   /**
-   * @generated from field: onceward.v1.FieldFacts values = 23;
+   * @generated from field: onceward.v1.FieldFacts values = 13;
    */
   values?: FieldFacts | undefined;
 
   /**
-   * @generated from field: int64 max_json_bytes = 24;
+   * @generated from field: int64 max_json_bytes = 14;
    */
   maxJsonBytes: bigint;
 };

@@ -6,13 +6,14 @@ import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2"
 import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Duration } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_duration } from "@bufbuild/protobuf/wkt";
+import { file_onceward_v1_facts } from "./facts_pb.ts";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file onceward/v1/policy.proto.
  */
 export const file_onceward_v1_policy: GenFile = /*@__PURE__*/
-  fileDesc("ChhvbmNld2FyZC92MS9wb2xpY3kucHJvdG8SC29uY2V3YXJkLnYxIswFCgZQb2xpY3kSMAoNa2V5X3JldGVudGlvbhgBIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIzChByZXN1bHRfcmV0ZW50aW9uGAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEjQKEWZhaWx1cmVfcmV0ZW50aW9uGAMgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEjAKDWRlZmF1bHRfbGVhc2UYBCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SLAoJbWF4X2xlYXNlGAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEjoKD29uX2xlYXNlX2V4cGlyeRgGIAEoDjIhLm9uY2V3YXJkLnYxLlBvbGljeS5PbkxlYXNlRXhwaXJ5Eh0KEG1heF9yZXN1bHRfYnl0ZXMYByABKAVIAIgBARIgChNyZXF1aXJlX2ZpbmdlcnByaW50GAggASgISAGIAQESLwoJbGF0ZV9rZXlzGAkgASgOMhwub25jZXdhcmQudjEuUG9saWN5LkxhdGVLZXlzEhUKDXByb3ZpZGVyX2xpbmsYCiABKAkiZwoNT25MZWFzZUV4cGlyeRIfChtPTl9MRUFTRV9FWFBJUllfVU5TUEVDSUZJRUQQABIbChdPTl9MRUFTRV9FWFBJUllfUkVDTEFJTRABEhgKFE9OX0xFQVNFX0VYUElSWV9IT0xEEAIiagoITGF0ZUtleXMSGQoVTEFURV9LRVlTX1VOU1BFQ0lGSUVEEAASEQoNTEFURV9LRVlTX1JVThABEhQKEExBVEVfS0VZU19SRUZVU0UQAhIaChZMQVRFX0tFWVNfUkVRVUlSRV9USU1FEANCEwoRX21heF9yZXN1bHRfYnl0ZXNCFgoUX3JlcXVpcmVfZmluZ2VycHJpbnQi3AEKDFBvbGljeUJvdW5kcxI0ChFtaW5fa2V5X3JldGVudGlvbhgBIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhI0ChFtYXhfa2V5X3JldGVudGlvbhgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIsCgltYXhfbGVhc2UYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SHQoQbWF4X3Jlc3VsdF9ieXRlcxgEIAEoBUgAiAEBQhMKEV9tYXhfcmVzdWx0X2J5dGVzItsCCgZRdW90YXMSIgoVb3BlcmF0aW9uc19wZXJfc2Vjb25kGAEgASgFSACIAQESEgoFYnVyc3QYAiABKAVIAYgBARIdChBjb25jdXJyZW50X2NhbGxzGAMgASgFSAKIAQESGQoMbGl2ZV9yZWNvcmRzGAQgASgDSAOIAQESGQoMc3RvcmVkX2J5dGVzGAUgASgDSASIAQESEwoGd2VpZ2h0GAYgASgFSAWIAQESDwoHZHJ5X3J1bhgHIAEoCBIgChNkZWNsYXJlZF9uYW1lc3BhY2VzGAggASgFSAaIAQFCGAoWX29wZXJhdGlvbnNfcGVyX3NlY29uZEIICgZfYnVyc3RCEwoRX2NvbmN1cnJlbnRfY2FsbHNCDwoNX2xpdmVfcmVjb3Jkc0IPCg1fc3RvcmVkX2J5dGVzQgkKB193ZWlnaHRCFgoUX2RlY2xhcmVkX25hbWVzcGFjZXNCRgoPY29tLm9uY2V3YXJkLnYxQgtQb2xpY3lQcm90b1ABWhZvbmNld2FyZC92MTtvbmNld2FyZHYxqgILT25jZXdhcmQuVjFiBnByb3RvMw", [file_google_protobuf_duration]);
+  fileDesc("ChhvbmNld2FyZC92MS9wb2xpY3kucHJvdG8SC29uY2V3YXJkLnYxIucPCgZQb2xpY3kSngEKDWtleV9yZXRlbnRpb24YASABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25CbMLhGGgI4NQDEICAv9+AARoDNzJoKlRob3cgbG9uZyBhIGtleSBpcyByZW1lbWJlcmVkLCBmcm9tIGl0cyBjbGFpbSBvciwgb25jZSBjb21wbGV0ZWQsIGZyb20gaXRzIGNvbXBsZXRpb24wARKjAQoQcmVzdWx0X3JldGVudGlvbhgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkJuwuEYagjg1AMQgIC/34ABKkxob3cgbG9uZyBhIHN1Y2Nlc3MgY2FuIGJlIHJlcGxheWVkLCBhdCBtb3N0IGFzIGxvbmcgYXMgaXRzIGtleSBpcyByZW1lbWJlcmVkMAFKDWtleV9yZXRlbnRpb24SpwEKEWZhaWx1cmVfcmV0ZW50aW9uGAMgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQnHC4RhtCODUAxCAgL/fgAEqTGhvdyBsb25nIGEgZmFpbHVyZSBjYW4gYmUgcmVwbGF5ZWQsIGF0IG1vc3QgYXMgbG9uZyBhcyBpdHMga2V5IGlzIHJlbWVtYmVyZWQwAUoQcmVzdWx0X3JldGVudGlvbhJ/Cg1kZWZhdWx0X2xlYXNlGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQk3C4RhJCOgHEIC4mSkaAzMwcyo6dGhlIGxlYXNlIG9mIGEgY2xhaW0gdGhhdCBzZXRzIG5vbmUsIGF0IG1vc3QgdGhlIG1heCBsZWFzZRJnCgltYXhfbGVhc2UYBSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25COcLhGDUI6AcQgLiZKRoDMTVtKiZ0aGUgbG9uZ2VzdCBsZWFzZSB0aGF0IGEgY2xhaW0gbWF5IHNldBKVAQoPb25fbGVhc2VfZXhwaXJ5GAYgASgOMiEub25jZXdhcmQudjEuUG9saWN5Lk9uTGVhc2VFeHBpcnlCWcLhGFUaB3JlY2xhaW0qSndoZXRoZXIgdGhlIG5leHQgY2xhaW0gZ2V0cyBhIGtleSB3aG9zZSBsZWFzZSBleHBpcmVkLCBvciBhIHBlcnNvbiBkZWNpZGVzEnUKEG1heF9yZXN1bHRfYnl0ZXMYByABKAVCVsLhGFIIARCAgEAaBTY1NTM2KkF0aGUgbGFyZ2VzdCByZXN1bHQ6IGl0cyBwYXlsb2FkLCBhbmQgaXRzIG1ldGFkYXRhIGFzIGNvbXBhY3QgSlNPTjACSACIAQESXwoTcmVxdWlyZV9maW5nZXJwcmludBgIIAEoCEI9wuEYORoFZmFsc2UqMHdoZXRoZXIgYSBjbGFpbSB3aXRob3V0IGEgZmluZ2VycHJpbnQgaXMgcmVmdXNlZEgBiAEBEuEBCglsYXRlX2tleXMYCSABKA4yHC5vbmNld2FyZC52MS5Qb2xpY3kuTGF0ZUtleXNCrwHC4RiqARoDcnVuKqIBd2hldGhlciBhIGtleSB0aGF0IGlzIG9sZGVyIHRoYW4gdGhlIGtleSByZXRlbnRpb24sIHdpdGhvdXQgYSByZWNvcmQsIHJ1bnMgYXMgYSBuZXcgb3BlcmF0aW9uIG9yIGlzIHJlZnVzZWQ7IHJlcXVpcmUtdGltZSByZWZ1c2VzIGFsc28gYSBrZXkgd2hvc2UgdGltZSBpcyB1bmtub3duEqsDCg1wcm92aWRlcl9saW5rGAogASgJQpMDwuEYjgMQgAQqdndoZXJlIGEgcGVyc29uIGxvb2tzIHVwIHdoZXRoZXIgdGhlIGVmZmVjdCBvZiBhbiBhbWJpZ3VvdXMgcmVjb3JkIGhhcHBlbmVkLCBzdWNoIGFzIGh0dHBzOi8vcGF5LmV4YW1wbGUvc2VhcmNoP3E9e2tleX06hgFodHRwczovLyg/OltBLVphLXowLTkuXy1dK3xcW1swLTlBLUZhLWY6Ll0rXF0pKD86OlswLTldezEsNX0pP1svPyNdKD86WyEtenx+XXxceyg/OmtleXxvd25lcilcfSkqXHtrZXlcfSg/OlshLXp8fl18XHsoPzprZXl8b3duZXIpXH0pKkKHAW11c3QgYmUgYW4gaHR0cHMgVVJMIG9mIHByaW50YWJsZSBBU0NJSSBjaGFyYWN0ZXJzLCB3aXRob3V0IGEgdXNlciwgYW5kIGhhdmUge2tleX0sIHBlcmhhcHMge293bmVyfSwgYW5kIG5vIG90aGVyIGJyYWNlcyBhZnRlciBpdHMgaG9zdCJnCg1PbkxlYXNlRXhwaXJ5Eh8KG09OX0xFQVNFX0VYUElSWV9VTlNQRUNJRklFRBAAEhsKF09OX0xFQVNFX0VYUElSWV9SRUNMQUlNEAESGAoUT05fTEVBU0VfRVhQSVJZX0hPTEQQAiJqCghMYXRlS2V5cxIZChVMQVRFX0tFWVNfVU5TUEVDSUZJRUQQABIRCg1MQVRFX0tFWVNfUlVOEAESFAoQTEFURV9LRVlTX1JFRlVTRRACEhoKFkxBVEVfS0VZU19SRVFVSVJFX1RJTUUQA0ITChFfbWF4X3Jlc3VsdF9ieXRlc0IWChRfcmVxdWlyZV9maW5nZXJwcmludCLwAwoMUG9saWN5Qm91bmRzEn0KEW1pbl9rZXlfcmV0ZW50aW9uGAEgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQkfC4RhDCODUAxCAgL/fgAEaAjFtKjB0aGUgc2hvcnRlc3Qga2V5IHJldGVudGlvbiB0aGF0IGEgcG9saWN5IG1heSBzZXQwARJ+ChFtYXhfa2V5X3JldGVudGlvbhgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkJIwuEYRAjg1AMQgIC/34ABGgQ0MDBkKi90aGUgbG9uZ2VzdCBrZXkgcmV0ZW50aW9uIHRoYXQgYSBwb2xpY3kgbWF5IHNldDABEmoKCW1heF9sZWFzZRgDIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkI8wuEYOAjoBxCAuJkpGgMyNGgqKXRoZSBsb25nZXN0IGxlYXNlIHRoYXQgYSBwb2xpY3kgbWF5IGFsbG93EmAKEG1heF9yZXN1bHRfYnl0ZXMYBCABKAVCQcLhGD0IARCAgEAaBzEwNDg1NzYqKnRoZSBsYXJnZXN0IHJlc3VsdCB0aGF0IGEgcG9saWN5IG1heSBhbGxvdzACSACIAQFCEwoRX21heF9yZXN1bHRfYnl0ZXMirwcKBlF1b3RhcxJPChVvcGVyYXRpb25zX3Blcl9zZWNvbmQYASABKAVCK8LhGCcIASojb3BlcmF0aW9ucyBvbiBhbGwgcmVwbGljYXMgdG9nZXRoZXJIAIgBARJwCgVidXJzdBgCIAEoBUJcwuEYWAgBKj1ob3cgbWFueSBvcGVyYXRpb25zIG1heSBhcnJpdmUgYXQgb25jZSwgYWJvdmUgdGhlIHN0ZWFkeSByYXRlShVvcGVyYXRpb25zX3Blcl9zZWNvbmRIAYgBARJmChBjb25jdXJyZW50X2NhbGxzGAMgASgFQkfC4RhDCAEqP1JQQ3MgaW4gcHJvZ3Jlc3MgYXQgb25jZSBvbiBvbmUgcmVwbGljYSwgaW5jbHVkaW5nIHdhaXRpbmcgb25lc0gCiAEBEjEKDGxpdmVfcmVjb3JkcxgEIAEoA0IWwuEYEggBKg5zdG9yZWQgcmVjb3Jkc0gDiAEBEkwKDHN0b3JlZF9ieXRlcxgFIAEoA0IxwuEYLQgBKidieXRlcyBvZiBzdG9yZWQgcmVzdWx0cyBhbmQgY2hlY2twb2ludHMwAkgEiAEBEq4BCgZ3ZWlnaHQYBiABKAVCmAHC4RiTAQgBEGQaATEqiQF0aGUgc2hhcmUsIHJlbGF0aXZlIHRvIG90aGVyIHRlbmFudHMnLCBvZiB0aGUgY2FsbHMgdGhhdCBhcmUgdGFrZW4gZnJvbSB0aGUgcXVldWUgZm9yIHRoZSBkYXRhYmFzZSwgYW5kIG9mIHRoZSBvcGVyYXRpb25zIGluIGZsaWdodCB0aGVyZUgFiAEBEmsKB2RyeV9ydW4YByABKAhCWsLhGFYaBWZhbHNlIg1xdW90YSBkcnkgcnVuKj53aGV0aGVyIGNhbGxzIGJleW9uZCBhIHF1b3RhIGFyZSBvbmx5IGNvdW50ZWQsIGFuZCBub3QgcmVmdXNlZBJdChNkZWNsYXJlZF9uYW1lc3BhY2VzGAggASgFQjvC4Rg3CAEQkE4aBDEwMDAqKm5hbWVzcGFjZXMgdGhhdCBoYXZlIGEgcG9saWN5IG9mIHRoZWlyIG93bkgGiAEBQhgKFl9vcGVyYXRpb25zX3Blcl9zZWNvbmRCCAoGX2J1cnN0QhMKEV9jb25jdXJyZW50X2NhbGxzQg8KDV9saXZlX3JlY29yZHNCDwoNX3N0b3JlZF9ieXRlc0IJCgdfd2VpZ2h0QhYKFF9kZWNsYXJlZF9uYW1lc3BhY2VzQkYKD2NvbS5vbmNld2FyZC52MUILUG9saWN5UHJvdG9QAVoWb25jZXdhcmQvdjE7b25jZXdhcmR2MaoCC09uY2V3YXJkLlYxYgZwcm90bzM", [file_google_protobuf_duration, file_onceward_v1_facts]);
 
 /**
  * How a namespace's records behave, as a tenant or a namespace sets it. An unset field is inherited: a namespace's from its
@@ -25,65 +26,50 @@ export const file_onceward_v1_policy: GenFile = /*@__PURE__*/
  */
 export type Policy = Message<"onceward.v1.Policy"> & {
   /**
-   * How long a key is remembered, from its claim or, once completed, from its completion. Default: 72 h. In whole seconds,
-   * 1 min to 400 d, or within the operator's bounds if they are narrower.
+   * Rounded up to whole seconds. The operator's bounds may be narrower.
    *
    * @generated from field: google.protobuf.Duration key_retention = 1;
    */
   keyRetention?: Duration | undefined;
 
   /**
-   * How long a success can be replayed. Default and maximum: key_retention.
-   *
    * @generated from field: google.protobuf.Duration result_retention = 2;
    */
   resultRetention?: Duration | undefined;
 
   /**
-   * How long a failure can be replayed. Default: result_retention; maximum: key_retention.
-   *
    * @generated from field: google.protobuf.Duration failure_retention = 3;
    */
   failureRetention?: Duration | undefined;
 
   /**
-   * The lease of a claim that sets none. Default: 30 s; 1 s to 24 h.
-   *
    * @generated from field: google.protobuf.Duration default_lease = 4;
    */
   defaultLease?: Duration | undefined;
 
   /**
-   * The longest lease that a claim may set. Default: 15 min; 1 s to 24 h.
-   *
    * @generated from field: google.protobuf.Duration max_lease = 5;
    */
   maxLease?: Duration | undefined;
 
   /**
-   * Default: RECLAIM.
-   *
    * @generated from field: onceward.v1.Policy.OnLeaseExpiry on_lease_expiry = 6;
    */
   onLeaseExpiry: Policy_OnLeaseExpiry;
 
   /**
-   * The largest result, in bytes: its payload, and its metadata as compact JSON. Default: 64 KiB; at most 1 MiB.
-   *
    * @generated from field: optional int32 max_result_bytes = 7;
    */
   maxResultBytes?: number | undefined;
 
   /**
-   * Whether a claim without a fingerprint is refused. Default: false.
-   *
    * @generated from field: optional bool require_fingerprint = 8;
    */
   requireFingerprint?: boolean | undefined;
 
   /**
-   * Default: RUN. With REFUSE or REQUIRE_TIME, records are kept for 10 min longer than key_retention, and a request cannot
-   * shorten its retention.
+   * With REFUSE or REQUIRE_TIME, records are kept for 10 min longer than key_retention, and a request cannot shorten its
+   * retention.
    *
    * Keys that were created before a change, or less than 10 min after it, may have been forgotten under the earlier policy. After
    * key_retention was lengthened, they are refused at the earlier retention. After a change from RUN, they are refused 10 min
@@ -94,9 +80,8 @@ export type Policy = Message<"onceward.v1.Policy"> & {
   lateKeys: Policy_LateKeys;
 
   /**
-   * Where a person looks up whether the effect of an ambiguous record happened: an https URL of printable ASCII characters with at
-   * most 512 bytes. `{key}` and `{owner}` in its path, query or fragment stand for the record's, percent-encoded; it has `{key}`
-   * at least once. Default: none. It has no effect on claims.
+   * `{key}` and `{owner}` are replaced by the record's, percent-encoded. They may not be part of the host: a key that a caller chose
+   * would lead to a site that the caller chose. It has no effect on claims.
    *
    * @generated from field: string provider_link = 10;
    */
@@ -212,29 +197,21 @@ export const Policy_LateKeysSchema: GenEnum<Policy_LateKeys> = /*@__PURE__*/
  */
 export type PolicyBounds = Message<"onceward.v1.PolicyBounds"> & {
   /**
-   * At least 1 min.
-   *
    * @generated from field: google.protobuf.Duration min_key_retention = 1;
    */
   minKeyRetention?: Duration | undefined;
 
   /**
-   * At most 400 d.
-   *
    * @generated from field: google.protobuf.Duration max_key_retention = 2;
    */
   maxKeyRetention?: Duration | undefined;
 
   /**
-   * At most 24 h.
-   *
    * @generated from field: google.protobuf.Duration max_lease = 3;
    */
   maxLease?: Duration | undefined;
 
   /**
-   * At most 1 MiB.
-   *
    * @generated from field: optional int32 max_result_bytes = 4;
    */
   maxResultBytes?: number | undefined;
@@ -248,7 +225,7 @@ export const PolicyBoundsSchema: GenMessage<PolicyBounds> = /*@__PURE__*/
   messageDesc(file_onceward_v1_policy, 1);
 
 /**
- * How much of the service a tenant may use. An unset field does not limit, unless its comment gives a default.
+ * How much of the service a tenant may use. An unset field without a default does not limit.
  *
  * The quotas of rate and of calls in progress apply to the tenant's callers and, separately, to its administration
  * (TenantAdminService), so that neither can exhaust the other's quota. Beyond them every call of the administration is
@@ -258,63 +235,56 @@ export const PolicyBoundsSchema: GenMessage<PolicyBounds> = /*@__PURE__*/
  */
 export type Quotas = Message<"onceward.v1.Quotas"> & {
   /**
-   * Operations per second on all replicas together; each item of a batch is one. Beyond it Claim and Lookup are refused
-   * (QUOTA_RATE); Complete, Release and ExtendLease count and are never refused. A message of more than 16 KiB, decompressed,
-   * counts as one more operation for each further 16 KiB or part of it. A tenant that is five seconds of operations beyond
-   * its rate has its batches refused as a whole: only such messages, or settling far more than it claims, can lead to this.
+   * Each item of a batch is one. Beyond it Claim and Lookup are refused (QUOTA_RATE); Complete, Release and ExtendLease count and
+   * are never refused. A message of more than 16 KiB, decompressed, counts as one more operation for each further 16 KiB or part
+   * of it. A tenant that is five seconds of operations beyond its rate has its batches refused as a whole: only such messages, or
+   * settling far more than it claims, can lead to this.
    *
    * @generated from field: optional int32 operations_per_second = 1;
    */
   operationsPerSecond?: number | undefined;
 
   /**
-   * How many operations may arrive at once, above the steady rate. Default: the operations of one second.
-   *
    * @generated from field: optional int32 burst = 2;
    */
   burst?: number | undefined;
 
   /**
-   * RPCs in progress at once on one replica, including waiting ones. Beyond it Claim and Lookup are refused
-   * (QUOTA_CONCURRENCY); Complete, Release and ExtendLease count and are never refused.
+   * Beyond it Claim and Lookup are refused (QUOTA_CONCURRENCY); Complete, Release and ExtendLease count and are never refused.
    *
    * @generated from field: optional int32 concurrent_calls = 3;
    */
   concurrentCalls?: number | undefined;
 
   /**
-   * Stored records. Beyond it a Claim that the replay cache does not answer is refused (QUOTA_RECORDS). A record counts until
-   * the sweep has removed it, some minutes after its retention; the count lags by seconds.
+   * Beyond it a Claim that the replay cache does not answer is refused (QUOTA_RECORDS). A record counts until the sweep has
+   * removed it, some minutes after its retention; the count lags by seconds.
    *
    * @generated from field: optional int64 live_records = 4;
    */
   liveRecords?: bigint | undefined;
 
   /**
-   * Bytes of stored results and checkpoints (QUOTA_BYTES); otherwise as live_records.
+   * Beyond it: QUOTA_BYTES; otherwise as live_records.
    *
    * @generated from field: optional int64 stored_bytes = 5;
    */
   storedBytes?: bigint | undefined;
 
   /**
-   * The tenant's share relative to other tenants': of the calls that are taken from the queue for the database, and of the
-   * operations that may be in flight there while several tenants call. 1-100. Default: 1.
-   *
    * @generated from field: optional int32 weight = 6;
    */
   weight?: number | undefined;
 
   /**
-   * Count the calls that would be refused (metric onceward_admission_refused_total), and refuse none.
+   * Refusals are counted in the metric onceward_admission_refused_total.
    *
    * @generated from field: bool dry_run = 7;
    */
   dryRun: boolean;
 
   /**
-   * Namespaces that have a policy of their own. Beyond it an UpdateNamespace that would declare another one is refused
-   * (QUOTA_NAMESPACES). 1-10,000. Default: 1,000.
+   * Beyond it an UpdateNamespace that would declare another one is refused (QUOTA_NAMESPACES).
    *
    * @generated from field: optional int32 declared_namespaces = 8;
    */

@@ -1,8 +1,0 @@
-import { expect, test } from "vitest";
-import { KeyDefect } from "../gen/onceward/v1/tenant_admin_pb.ts";
-import { defectTitle, measureWords } from "./key-quality-words.ts";
-
-test("The words of key quality know that a newer server has more defects and measures", () => {
-  expect(defectTitle(99 as KeyDefect)).toBe(defectTitle(KeyDefect.UNSPECIFIED));
-  expect(measureWords("seen_by_moonlight")).toBe("seen by moonlight");
-});

@@ -1,0 +1,76 @@
+import { expect, onTestFinished, test, vi } from "vitest";
+import { Record_State } from "../gen/onceward/v1/record_pb.ts";
+import { createTestingOnceward, type TestingOnceward } from "../testing.ts";
+import { createOnceward } from "./onceward.ts";
+
+const operation = { namespace: "charges", key: "order-1" };
+/** Gives up after the first calls. */
+const impatient = { ...operation, timeoutMs: 1 };
+
+function newTesting(): TestingOnceward {
+  const testing = createTestingOnceward({ policy: { onLeaseExpiry: "HOLD" } });
+  onTestFinished(() => testing.onceward.close({ timeoutMs: 0 }));
+  return testing;
+}
+
+function untilReleased(testing: TestingOnceward) {
+  return vi.waitFor(
+    () => expect(testing.records()).toMatchObject([{ state: Record_State.RELEASED }]),
+    30_000,
+  );
+}
+
+test("after an outage, the claim of a run that gave up is released for the next delivery", async () => {
+  const testing = newTesting();
+  testing.faults.loseNextReply("claim");
+  testing.faults.failNext("claim", "DATABASE_UNAVAILABLE", Number.POSITIVE_INFINITY);
+  const fn = vi.fn(() => "charged");
+  await expect(testing.onceward.run(impatient, fn)).rejects.toMatchObject({ reason: "DATABASE_UNAVAILABLE" });
+  expect(testing.records()).toMatchObject([{ state: Record_State.IN_PROGRESS }]);
+  testing.faults.clear();
+  await untilReleased(testing);
+  expect(fn).not.toHaveBeenCalled();
+  expect(await testing.onceward.run({ ...operation, waitMs: 0 }, fn)).toBe("charged");
+});
+
+test("a release that fails is tried again", async () => {
+  const testing = newTesting();
+  testing.faults.loseNextReply("claim");
+  testing.faults.failNext("claim", "TENANT_SUSPENDED", 1);
+  testing.faults.failNext("release", "DATABASE_UNAVAILABLE", 3);
+  await expect(testing.onceward.run(operation, vi.fn())).rejects.toMatchObject({
+    reason: "TENANT_SUSPENDED",
+  });
+  await untilReleased(testing);
+});
+
+test.each(["TENANT_SUSPENDED", "OVERLOADED"] as const)(
+  "a claim that is refused with %s is not claimed again for its release",
+  async (reason) => {
+    const testing = newTesting();
+    testing.faults.failNext("claim", reason, Number.POSITIVE_INFINITY);
+    await expect(testing.onceward.run(impatient, vi.fn())).rejects.toMatchObject({ reason });
+    expect([...testing.onceward.calls.background]).toEqual([]);
+  },
+);
+
+test("after an outage in which nothing was granted, the release claims nothing itself", async () => {
+  const testing = newTesting();
+  testing.faults.failNext("claim", "DATABASE_UNAVAILABLE", Number.POSITIVE_INFINITY);
+  await expect(testing.onceward.run(impatient, vi.fn())).rejects.toMatchObject({
+    reason: "DATABASE_UNAVAILABLE",
+  });
+  testing.faults.clear();
+  await Promise.all(testing.onceward.calls.background);
+  expect(testing.records()).toEqual([]);
+});
+
+test("a client that closes in an outage tries once more to release, without waiting", async () => {
+  const testing = newTesting();
+  const onceward = createOnceward({ transport: testing.transport, owner: "worker-2" });
+  testing.faults.loseNextReply("claim");
+  testing.faults.failNext("claim", "DATABASE_UNAVAILABLE", Number.POSITIVE_INFINITY);
+  await expect(onceward.run(impatient, vi.fn())).rejects.toMatchObject({ reason: "DATABASE_UNAVAILABLE" });
+  await onceward.close();
+  expect(testing.records()).toMatchObject([{ state: Record_State.IN_PROGRESS }]);
+});

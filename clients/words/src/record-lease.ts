@@ -1,0 +1,36 @@
+import { timestampMs } from "@bufbuild/protobuf/wkt";
+import { Record_State, type RecordMessage } from "@onceward/client/proto";
+
+/** The newest claim of a record: held under a lease, lapsed (the next claim takes it over), ambiguous, or settled. */
+export type Lease = "held" | "lapsed" | "ambiguous" | "settled";
+
+/** Returns what became of a record's newest lease. The service says IN_PROGRESS also after it under RECLAIM. */
+export function leaseOf(
+  { state, leaseExpiresAt }: Pick<RecordMessage, "state" | "leaseExpiresAt">,
+  now: Date,
+): Lease {
+  switch (state) {
+    case Record_State.IN_PROGRESS:
+      return leaseExpiresAt !== undefined && timestampMs(leaseExpiresAt) <= now.getTime() ? "lapsed" : "held";
+    case Record_State.AMBIGUOUS:
+      return "ambiguous";
+    default:
+      return "settled";
+  }
+}
+
+/** Returns, in a sentence or two, what a record's state means for the next claim of its key. */
+export function describeLease(record: Pick<RecordMessage, "state" | "leaseExpiresAt">, now: Date): string {
+  switch (leaseOf(record, now)) {
+    case "held":
+      return "A caller holds the claim. Other claims of the key wait until it is settled, or its lease ends.";
+    case "lapsed":
+      return "The lease ended without an answer. The next claim takes the key over.";
+    case "ambiguous":
+      return "The lease ended, and it is unknown whether the effect happened. Claims are refused until somebody decides, or the key's retention ends: find out, then complete or release it.";
+    case "settled":
+      return record.state === Record_State.COMPLETED
+        ? "The operation is done. Every duplicate gets the result while it is kept."
+        : "The claim was given up unfinished. The next claim gets the key.";
+  }
+}
