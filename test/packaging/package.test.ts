@@ -117,10 +117,10 @@ test("the root loads neither Connect nor HTTP/2: these load with the first conne
 });
 
 /**
- * Largest bundles with all that they import, compressed. The root with Connect and Protobuf: 53,150 when this was written. `./http`
- * without the transport: 32,919.
+ * Largest bundles with all that they import, compressed. The root with Connect and Protobuf: 54,235 when this was written. `./http`
+ * without the transport: 33,664.
  */
-const MAX_BUNDLE_BYTES = { "index.js": 53_500, "http.js": 33_000 };
+const MAX_BUNDLE_BYTES = { "index.js": 54_500, "http.js": 34_000 };
 
 test.each(Object.entries(MAX_BUNDLE_BYTES))(
   "a bundle of the whole of %s is small",
