@@ -69,7 +69,7 @@ class BaseClaim:
         return derive_key(self.namespace, self.key, label)
 
     def outcome_unknown(self, error: BaseException | None = None) -> OutcomeUnknownError:
-        """Marks the claim: regardless of what the function then returns or raises, nothing is stored or released.
+        """Marks the claim: nothing is stored or released, whether the function then returns or raises.
 
         For code whose errors a framework answers. Returns an error with this one as its cause, for
         ``raise claim.outcome_unknown(error)``; a run whose function returns nevertheless raises it. The first
