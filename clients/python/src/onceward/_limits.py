@@ -1,6 +1,7 @@
 """The limits of the contract that the client checks before it sends a request, to name the mistake."""
 
 import re
+from typing import Any
 
 from google.protobuf.message import Message
 
@@ -9,10 +10,12 @@ from .v1.idempotency_pb2 import BatchRequest, ClaimRequest
 from .v1.record_pb2 import Checkpoint, Record, Result
 
 
+def _option(descriptor: Any, extension: Any) -> Any:
+    return descriptor.GetOptions().Extensions[extension]
+
+
 def _facts_of(message: type[Message], field: str) -> facts_pb2.FieldFacts:
-    facts: facts_pb2.FieldFacts = (
-        message.DESCRIPTOR.fields_by_name[field].GetOptions().Extensions[facts_pb2.field]
-    )
+    facts: facts_pb2.FieldFacts = _option(message.DESCRIPTOR.fields_by_name[field], facts_pb2.field)
     return facts
 
 
@@ -49,4 +52,4 @@ MIN_RETENTION_MS = _facts_of(ClaimRequest, "retention").min
 #: The longest wait of one Claim; a longer wait takes several calls.
 MAX_WAIT_MS = _max_of(ClaimRequest, "wait")
 MAX_BATCH_ITEMS = _max_of(BatchRequest, "items")
-MAX_MESSAGE_BYTES: int = BatchRequest.DESCRIPTOR.GetOptions().Extensions[facts_pb2.message].max_bytes
+MAX_MESSAGE_BYTES: int = _option(BatchRequest.DESCRIPTOR, facts_pb2.message).max_bytes
