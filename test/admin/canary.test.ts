@@ -72,7 +72,7 @@ beforeAll(async () => {
   }
   await provokeADefect();
   await beWithoutDatabase();
-}, 60_000);
+}, 240_000);
 
 afterAll(async () => {
   await server?.end();
