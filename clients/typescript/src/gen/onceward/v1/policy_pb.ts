@@ -160,14 +160,14 @@ export const Policy_LateKeys = {
   RUN: 1,
 
   /**
-   * It is refused (KEY_TOO_OLD). A key of which the time is unknown is granted.
+   * It is refused as too old. A key of which the time is unknown is granted.
    *
    * @generated from enum value: LATE_KEYS_REFUSE = 2;
    */
   REFUSE: 2,
 
   /**
-   * It is refused (KEY_TOO_OLD), and a key of which the time is unknown is refused (INVALID_REQUEST): no key is granted as a
+   * It is refused as too old, and a key of which the time is unknown is refused as invalid: no key is granted as a
    * new operation twice, provided that all deliveries of an operation have the same time.
    *
    * @generated from enum value: LATE_KEYS_REQUIRE_TIME = 3;
