@@ -43,10 +43,10 @@ describeInBrowser("The screens Namespaces and Tenant settings", () => {
 
     await page.getByLabel("Key retention", { exact: true }).fill("soon");
     await page.getByRole("button", { name: "Declare" }).click();
-    await page.getByText("A whole number with a unit").waitFor();
+    await page.getByText(/^It must be a duration/).waitFor();
     await page.getByLabel("Key retention", { exact: true }).fill("401d");
     await page.getByRole("button", { name: "Declare" }).click();
-    await page.getByText(/^It must be/).waitFor();
+    await page.getByText(/^It must be between/).waitFor();
     await page.getByLabel("Key retention", { exact: true }).fill("48 h");
     await page.getByRole("button", { name: "Declare" }).click();
     const dialog = page.getByRole("dialog");
