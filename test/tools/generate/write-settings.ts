@@ -1,5 +1,4 @@
 import { readFileSync, writeFileSync } from "node:fs";
-import { fileVariable } from "../../../server/src/core/config/secret-files.ts";
 import { factsOf, VARIABLES } from "../../../server/src/core/config/variables.ts";
 import { MAX_WAIT_MS } from "../../../server/src/core/domain/limits.ts";
 
@@ -7,11 +6,15 @@ import { MAX_WAIT_MS } from "../../../server/src/core/domain/limits.ts";
 const README = new URL("../../../server/README.md", import.meta.url);
 const SECTION = /(<!-- configuration:.*-->\n)[\s\S]*(<!-- \/configuration -->)/;
 
+/** Returns a format without what the text above the table says. */
+function short(format: string): string {
+  return format.replace(/^a (?:whole number|duration) from |^an? (?=URL|origin)|, such as 250ms.*| such as .*:\/\/.*/g, "");
+}
+
 const rows = Object.entries(VARIABLES).map(([name, schema]) => {
   const { format, fallback, isRequired, description, secret } = factsOf(schema);
   const byDefault = fallback === undefined ? (isRequired ? "required" : "—") : `\`${fallback}\``;
-  const names = secret ? `\`${name}\` or \`${fileVariable(name)}\`` : `\`${name}\``;
-  return `| ${names} | ${format} | ${byDefault} | ${description} |`;
+  return `| \`${name}\`${secret ? " †" : ""} | ${short(format)} | ${byDefault} | ${description} |`;
 });
 const table = ["| variable | value | default | description |", "|---|---|---|---|", ...rows].join("\n");
 writeFileSync(README, readFileSync(README, "utf8").replace(SECTION, `$1\n${table}\n\n$2`));
