@@ -136,7 +136,8 @@ export const GROUPS: readonly Group[] = [
     page("clients/cli/operators.md", "operators", "Tour for operators", "tenants, limits, replicas"),
     page("deploy/cells.md", "cells", "Several installations", "cells, and moving a tenant between them"),
     page("deploy/citus.md", "citus", "Citus", "records on several servers of Postgres"),
-    page("deploy/scale.md", "scale", "A million a second", "the bill on paper"),
+    page("deploy/scale.md", "scale", "Large installations", "a million claims a second, 10¹² records, on paper"),
+    page("deploy/regions.md", "regions", "Regions", "where a key lives, and a lost region"),
     page("SECURITY.md", "security", "Security", "who can do what, and what protects it"),
   ]),
   group("Reference", [
