@@ -19,6 +19,7 @@ export interface Group {
 /** The site's pages, in the order of the navigation. A page that is generated has its source in `.build/`. */
 export const GROUPS: readonly Group[] = [
   group("Start", [
+    page("clients/tutorial.md", "tutorial", "Tutorial", "from nothing to a replay in the console, in five minutes"),
     page("README.md", "index", "What Onceward is", "the purpose, one call, the guarantees and their limits"),
     page(
       "deploy/site/playground.md",
@@ -26,7 +27,8 @@ export const GROUPS: readonly Group[] = [
       "Playground",
       "crash a worker and count the effects, in the page",
     ),
-    page("ARCHITECTURE.md", "architecture", "How it works", "the way of a claim and the states of a record"),
+    page("clients/concepts.md", "concepts", "How it works", "claim, lease, token, retention, late key, in a picture"),
+    page("ARCHITECTURE.md", "architecture", "Architecture", "the way of a claim and the states of a record"),
   ]),
   group("Clients", [
     page(
@@ -94,11 +96,14 @@ export const GROUPS: readonly Group[] = [
     guide("crashes", "Crash and lease", "RECLAIM or HOLD when a worker dies"),
     guide("profiles", "Profiles of HTTP", "the draft, Stripe, ACP and UCP"),
     guide("late-retries", "Late retries", "a retry after its key was forgotten"),
+    guide("fencing", "Fencing tokens", "conditional updates that refuse a stalled worker"),
+    guide("declined", "A declined card", "which retry is a new operation"),
     guide("outages", "Outages", "fail closed or open"),
     guide("kubernetes", "Kubernetes shutdown", "pods that stop in the middle"),
   ]),
   group("Coming from", [
     guide("from-stripe", "Stripe's keys", "what they cover, and what is left to you"),
+    guide("broker-windows", "SQS FIFO, Kafka EOS", "what a broker's deduplication does not cover"),
     guide("from-redis", "Redis SET NX", "replace a lock in Redis"),
     guide("from-a-table", "A table of your own", "replace a table of processed ids"),
     guide("from-powertools", "Powertools for Lambda", "replace its idempotency utility"),
