@@ -24,7 +24,8 @@ export function handleFetch(
 }
 
 async function readResponse(response: Response, abandoned: AbortSignal): Promise<Handled<Response>> {
-  const { status, headers, body } = response;
+  // The body first: the Response of Hono's server has the content type of a text only once its body was read.
+  const { status, body, headers } = response;
   if (body === null) return { status, headers, body: new Uint8Array(), sent: response };
   const read = await readWhole(body, abandoned);
   switch (read.kind) {
