@@ -19,7 +19,12 @@ export interface Group {
 /** The site's pages, in the order of the navigation. A page that is generated has its source in `.build/`. */
 export const GROUPS: readonly Group[] = [
   group("Start", [
-    page("clients/tutorial.md", "tutorial", "Tutorial", "from nothing to a replay in the console, in five minutes"),
+    page(
+      "clients/tutorial.md",
+      "tutorial",
+      "Tutorial",
+      "from nothing to a replay in the console, in five minutes",
+    ),
     page("README.md", "index", "What Onceward is", "the purpose, one call, the guarantees and their limits"),
     page(
       "deploy/site/playground.md",
@@ -27,7 +32,12 @@ export const GROUPS: readonly Group[] = [
       "Playground",
       "crash a worker and count the effects, in the page",
     ),
-    page("clients/concepts.md", "concepts", "How it works", "claim, lease, token, retention, late key, in a picture"),
+    page(
+      "clients/concepts.md",
+      "concepts",
+      "How it works",
+      "claim, lease, token, retention, late key, in a picture",
+    ),
     page("ARCHITECTURE.md", "architecture", "Architecture", "the way of a claim and the states of a record"),
   ]),
   group("Clients", [
@@ -141,7 +151,12 @@ export const GROUPS: readonly Group[] = [
     page("clients/cli/operators.md", "operators", "Tour for operators", "tenants, limits, replicas"),
     page("deploy/cells.md", "cells", "Several installations", "cells, and moving a tenant between them"),
     page("deploy/citus.md", "citus", "Citus", "records on several servers of Postgres"),
-    page("deploy/scale.md", "scale", "Large installations", "a million claims a second, 10¹² records, on paper"),
+    page(
+      "deploy/scale.md",
+      "scale",
+      "Large installations",
+      "a million claims a second, 10¹² records, on paper",
+    ),
     page("deploy/regions.md", "regions", "Regions", "where a key lives, and a lost region"),
     page("SECURITY.md", "security", "Security", "who can do what, and what protects it"),
   ]),

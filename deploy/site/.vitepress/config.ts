@@ -30,7 +30,7 @@ function makeEmptyHeadersCells({
 
 const TITLES = new Map(GROUPS.flatMap(({ pages }) => pages.map(({ slug, title }) => [slug, title])));
 
-/** Returns a word as the search compares it; null for words that are on every page. The page runs its text: it refers to nothing else. */
+/** Returns a word as the search compares it; null for one that every page has. Pages get its text, so it refers to nothing. */
 function searchTerm(term: string): string | null {
   return /^(?:.|an|and|are|as|at|by|do|for|how|i|in|is|it|of|on|or|the|to|what|with)$/i.test(term)
     ? null
