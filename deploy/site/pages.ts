@@ -169,7 +169,7 @@ export const GROUPS: readonly Group[] = [
       "TypeScript options",
       "every type and option of the client",
     ),
-    page("server/README.md", "server", "Settings and server", "every environment variable, ports, tokens"),
+    page("server/settings.md", "settings", "Settings", "every environment variable, tokens, TLS, limits"),
     page("server/metrics.md", "metrics", "Metrics", "every metric and its labels"),
     page("CHANGELOG.md", "changelog", "Changelog", "what changed"),
   ]),
@@ -177,6 +177,7 @@ export const GROUPS: readonly Group[] = [
     page("test/tools/bench/README.md", "bench", "Bench", "figures beside a table of your own"),
     page("test/tools/chaos/README.md", "chaos", "Chaos", "histories of calls while everything fails"),
     page("test/model/README.md", "model", "The model", "the protocol, specified and searched"),
+    page("server/README.md", "server", "The server", "commands, sources, the way of a claim, glossary"),
     page("CONTRIBUTING.md", "contributing", "Contribute", "set up, suites, where to change what"),
   ]),
 ];

@@ -85,7 +85,7 @@ function secretsBlock(): string {
   return `secrets:\n${entries.join("")}`;
 }
 
-/** Without links, which lead to parts of server/README.md, and without what `npm start` does. */
+/** Without links, which lead to parts of server/settings.md, and without what `npm start` does. */
 function forChart(description: string): string {
   return description.replace(/\[([^\]]*)\]\([^)]*\)/g, "$1").replace(/ `npm start`[^.]*\./, "");
 }
