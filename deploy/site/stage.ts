@@ -25,7 +25,7 @@ const LANGUAGES: Readonly<Record<string, string>> = {
   go: "Go",
 };
 /** Blocks of these languages with nothing but empty lines between them. */
-const SAME_CODE = /(?:^```(?:js|ts|python|go)\n(?:(?!^```$)[^])*^```\n\n?){2,}/gm;
+const SAME_CODE = /(?:^```(?:js|ts|python|go)\n(?:(?!^```$)[\s\S])*^```\n\n?){2,}/gm;
 
 /**
  * Writes every page for the generator, under its slug. A link to another page leads to that page; a link to any other file of the

@@ -8,7 +8,10 @@ const SECTION = /(<!-- configuration:.*-->\n)[\s\S]*(<!-- \/configuration -->)/;
 
 /** Returns a format without what the text above the table says. */
 function short(format: string): string {
-  return format.replace(/^a (?:whole number|duration) from |^an? (?=URL|origin)|, such as 250ms.*| such as .*:\/\/.*/g, "");
+  return format.replace(
+    /^a (?:whole number|duration) from |^an? (?=URL|origin)|, such as 250ms.*| such as .*:\/\/.*/g,
+    "",
+  );
 }
 
 const rows = Object.entries(VARIABLES).map(([name, schema]) => {

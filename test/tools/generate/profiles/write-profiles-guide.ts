@@ -84,9 +84,7 @@ const table = [
 const sources = Object.entries(SOURCES).map(([name, cells]) =>
   [
     `\n### \`${name}\`\n`,
-    ...rows
-      .filter((row) => cells[row] !== "not prescribed")
-      .map((row) => `- ${ROWS[row]}: ${cells[row]}`),
+    ...rows.filter((row) => cells[row] !== "not prescribed").map((row) => `- ${ROWS[row]}: ${cells[row]}`),
     "",
   ].join("\n"),
 );
