@@ -68,7 +68,8 @@ export default defineConfig({
         // A hit shows the page's name in the navigation, not that of a package.
         _render(src, env, md) {
           const title = TITLES.get(env.relativePath.replace(/\.md$/, ""));
-          return md.render(title === undefined ? src : src.replace(/^# .+$/m, `# ${title}`), env);
+          const html: string = md.render(src, env);
+          return title === undefined ? html : html.replace(/(?<=<h1[^>]*>).*?(?=<a )/, `${title} `);
         },
         miniSearch: {
           options: { processTerm: searchTerm },
