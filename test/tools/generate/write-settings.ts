@@ -2,10 +2,10 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { fileVariable } from "../../../server/src/core/config/secret-files.ts";
 import { factsOf, VARIABLES } from "../../../server/src/core/config/variables.ts";
 import { MAX_WAIT_MS } from "../../../server/src/core/domain/limits.ts";
+import { fillBlock } from "./fill-block.ts";
 
 /** Writes the table of settings, and how long a balancer that stops lets calls finish; part of `npm run generate`. */
 const README = new URL("../../../server/README.md", import.meta.url);
-const SECTION = /(<!-- configuration:.*-->\n)[\s\S]*(<!-- \/configuration -->)/;
 
 const rows = Object.entries(VARIABLES).map(([name, schema]) => {
   const { format, fallback, isRequired, description, secret } = factsOf(schema);
@@ -13,8 +13,11 @@ const rows = Object.entries(VARIABLES).map(([name, schema]) => {
   const names = secret ? `\`${name}\` or \`${fileVariable(name)}\`` : `\`${name}\``;
   return `| ${names} | ${format} | ${byDefault} | ${description} |`;
 });
-const table = ["| variable | value | default | description |", "|---|---|---|---|", ...rows].join("\n");
-writeFileSync(README, readFileSync(README, "utf8").replace(SECTION, `$1\n${table}\n\n$2`));
+fillBlock(README, "configuration", [
+  "| variable | value | default | description |",
+  "|---|---|---|---|",
+  ...rows,
+]);
 
 const WAIT_S = MAX_WAIT_MS / 1000;
 /** A Claim that waits ends in time. */
