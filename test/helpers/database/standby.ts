@@ -11,9 +11,9 @@ const IN_STEP_TIMEOUT_MS = 30_000;
 const NAME = "chaos_standby";
 
 /** Whether a primary waits for its standby before it acknowledges. */
-export type Standing = "synchronous" | "asynchronous";
+type Standing = "synchronous" | "asynchronous";
 
-export interface StandbyOptions {
+interface StandbyOptions {
   /** Connected to the primary. */
   readonly control: pg.Pool;
   readonly primary: EmbeddedPostgres;

@@ -37,7 +37,7 @@ select (count(*) filter (where ordinal <= $1::int))::int as due,
  * What both deletions return of their rows, by namespace: the number, the bytes, and the keys that are sampled by the seed
  * $1, or are of forgotten records; no keys if the seed is null.
  */
-export const SWEPT_BY_NAMESPACE = `returning r.tenant_id, r.namespace,
+const SWEPT_BY_NAMESPACE = `returning r.tenant_id, r.namespace,
     ${STORED_BYTES} as freed_bytes,
     r.key, r.state, r.first_claimed_at, r.expires_at
 ), totals as (

@@ -17,7 +17,7 @@ export interface AmbiguousCursor {
 export const BEFORE_ALL_AMBIGUOUS: AmbiguousCursor = { since: "-infinity", namespace: "", key: "" };
 
 /** Maximum rows that one statement examines, as of `scan_records`. */
-export const MAX_EXAMINED_AMBIGUOUS = 5000;
+const MAX_EXAMINED_AMBIGUOUS = 5000;
 
 /**
  * Examines a range of the index of ambiguous records, and returns the rows that match the filter. The last

@@ -44,7 +44,7 @@ export function keptAttemptOf({ recordJob }: Pick<RecordFilter, "recordJob">): s
 export const MAX_EXAMINED = 5000;
 
 /** The numbers by which a filter names states: those of STATE, and one for a state that no row holds. */
-export const FILTER_STATE = { ...STATE, ambiguous: 4 } as const;
+const FILTER_STATE = { ...STATE, ambiguous: 4 } as const;
 
 /**
  * Examines a range of the primary key, and returns the rows that match the filter. A forgotten row, or one
