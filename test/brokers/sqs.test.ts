@@ -1,16 +1,47 @@
 import { randomUUID } from "node:crypto";
+import { mkdtemp, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import {
   CreateQueueCommand,
   GetQueueAttributesCommand,
   ReceiveMessageCommand,
   SendMessageCommand,
-  type SQSClient,
+  SQSClient,
 } from "@aws-sdk/client-sqs";
 import { afterAll, beforeAll, describe, expect, inject, test, vi } from "vitest";
 import { KEY_HEADER, messageOnce, withKey } from "../../clients/typescript/src/sqs.ts";
 import { cutOff, type Guarded, useGuards } from "../adapters/consumers/fixtures.ts";
 import { KEY_OF_2022 } from "../helpers/adapters/consumer-suite.ts";
-import { startElasticMq } from "./elasticmq.ts";
+import { freePort } from "../helpers/redis/redis.ts";
+import { startJava } from "./java.ts";
+
+/** Starts an empty ElasticMQ, which speaks SQS, on loopback. */
+async function startElasticMq(): Promise<{ client: SQSClient; stop: () => Promise<void> }> {
+  const dir = await mkdtemp(join(tmpdir(), "ow-elasticmq-"));
+  const port = await freePort();
+  const config = join(dir, "elasticmq.conf");
+  await writeFile(
+    config,
+    `include classpath("application.conf")
+node-address { protocol = http, host = "127.0.0.1", port = ${port}, context-path = "" }
+rest-sqs { enabled = true, bind-port = ${port}, bind-hostname = "127.0.0.1" }
+rest-stats { enabled = false }`,
+  );
+  const stop = await startJava(dir, port, [`-Dconfig.file=${config}`, "org.elasticmq.server.Main"]);
+  const client = new SQSClient({
+    endpoint: `http://127.0.0.1:${port}`,
+    region: "eu-central-1",
+    credentials: { accessKeyId: "test", secretAccessKey: "test" },
+  });
+  return {
+    client,
+    async stop() {
+      client.destroy();
+      await stop();
+    },
+  };
+}
 
 const newGuard = useGuards();
 

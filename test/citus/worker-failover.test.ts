@@ -7,7 +7,7 @@ import { describeError } from "../helpers/calls/errors.ts";
 import { granted } from "../helpers/calls/records.ts";
 import { success } from "../helpers/calls/verbs.ts";
 import { type ChaosPostgres, startChaosPostgres } from "../helpers/database/chaos-postgres.ts";
-import { addressOf } from "../helpers/database/citus.ts";
+import { addNodes, addressOf, nameItself } from "../helpers/database/citus.ts";
 import { type OpenDatabase, openDatabase } from "../helpers/database/database.ts";
 import { runStatements } from "../helpers/database/statement-runner.ts";
 import { describeWithPrograms } from "../helpers/deploy/programs.ts";
@@ -27,12 +27,6 @@ const SETTINGS = {
   "citus.node_conninfo": "sslmode=disable",
 };
 
-/** Tells a node under which name it reaches itself. */
-async function nameItself({ url }: ChaosPostgres): Promise<void> {
-  const host = new URL(url).searchParams.get("host");
-  await runStatements(url, `alter system set citus.local_hostname = '${host}'`, "select pg_reload_conf()");
-}
-
 /** Starts a Citus of its own, because one of its workers ends; the test's end stops it. */
 async function startCitus() {
   const parent = await makeDataDir("ow-citus-failover-");
@@ -42,17 +36,13 @@ async function startCitus() {
   const start = async () => {
     const options = { binaries: inject("postgresBinaries"), settings: SETTINGS };
     const node = cleanUp.use(await startChaosPostgres(parent, () => {}, options));
-    await nameItself(node);
+    await nameItself(node.url);
     await runStatements(node.url, "create extension citus");
     return node;
   };
   const coordinator = await start();
   const workers = [await start(), await start()] as const;
-  await runStatements(
-    coordinator.url,
-    `select citus_set_coordinator_host(${addressOf(coordinator.url)})`,
-    ...workers.map(({ url }) => `select citus_add_node(${addressOf(url)})`),
-  );
+  await addNodes({ coordinatorUrl: coordinator.url, workerUrls: workers.map(({ url }) => url) });
   await migrate(coordinator.url, () => {});
   await distributeRecords(coordinator.url, { shards: 4 });
   const database = cleanUp.adopt(openDatabase(coordinator.url), (opened) => opened.close());

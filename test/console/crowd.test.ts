@@ -1,12 +1,42 @@
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
-import { ORDER } from "../helpers/calls/verbs.ts";
+import type { Addresses } from "../../server/src/server.ts";
+import { connectClient } from "../helpers/calls/clients.ts";
+import { copyRecord } from "../helpers/calls/records.ts";
+import { complete, ORDER } from "../helpers/calls/verbs.ts";
 import { describeInBrowser } from "../helpers/console/chromium.ts";
-import { plantCrowd } from "../helpers/console/crowd.ts";
 import { openConsole, untilLoaded, visit } from "../helpers/console/open-console.ts";
 import { tenantRoutes } from "../helpers/console/routes.ts";
+import { plantJob } from "../helpers/console/seed.ts";
 import { useConsole } from "../helpers/console/use-console.ts";
-import { createApiKey } from "../helpers/servers/tenants.ts";
+import type { TestDatabase } from "../helpers/database/database.ts";
+import { createApiKey, createTenant, type TestTenant } from "../helpers/servers/tenants.ts";
+
+/** A tenant with many namespaces, and its finished job. */
+interface Crowd {
+  readonly tenant: TestTenant;
+  readonly jobId: string;
+}
+
+/** Creates a tenant with many namespaces, each with its own policy, and many completed records, in SQL. */
+async function plantCrowd(
+  server: Addresses,
+  database: TestDatabase,
+  { namespaces, records }: { readonly namespaces: number; readonly records: number },
+): Promise<Crowd> {
+  const tenant = await createTenant(database);
+  await complete(connectClient(server, tenant.apiKey));
+  await database.query(
+    `insert into namespaces (tenant_id, name, key_retention_s)
+     select $1, 'crowd-' || lpad(n::text, 6, '0'), 86400 from generate_series(1, $2::int) n`,
+    [tenant.id, namespaces],
+  );
+  await copyRecord(database, tenant, ORDER.key, {
+    count: records,
+    keySql: "'crowd-' || lpad(n::text, 6, '0')",
+  });
+  return { tenant, jobId: await plantJob(database, tenant.id) };
+}
 
 /** Of one list. */
 const MAX_ROWS = 200;

@@ -28,7 +28,6 @@ test("an asynchronous standby, a synchronous one, one that is missing, and the s
     copyDir: join(postgres.dataDir(), "..", "standby"),
     settings: {},
     standing: "asynchronous",
-    throughPort: undefined,
   });
   onTestFinished(() => standby.stop());
   expect(await findings(url)).toEqual(["standby_asynchronous"]);

@@ -82,16 +82,6 @@ test.each(DOCUMENTS.filter((file) => file.includes("/src/")))(
   },
 );
 
-test("every section of a page that doctor's advice names exists", async () => {
-  const findings = await readFile(join(ROOT, "server/src/features/doctor/findings.ts"), "utf8");
-  const named = [...findings.matchAll(/(deploy\/[\w.]+), \\"([^"\\]+)\\"/g)];
-  expect(named.length).toBeGreaterThan(0);
-  for (const [, file = "", heading = ""] of named) {
-    const headings = [...(await proseOf(file)).matchAll(HEADING)].map(([, text]) => text);
-    expect(headings, file).toContain(heading);
-  }
-});
-
 test.each(DOCUMENTS)("every path from the root that %s names exists", async (file) => {
   const paths = [...(await proseOf(file)).matchAll(ROOT_PATH)].map(([, path = ""]) => path);
   const missing = paths.filter((path) => !/[*{…]/.test(path) && !existsSync(join(ROOT, path)));

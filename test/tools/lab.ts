@@ -1,7 +1,6 @@
 /** The programs that people run to measure, to search and to try, by name. */
 export const LAB: Readonly<Record<string, { readonly does: string; readonly run: () => Promise<unknown> }>> =
   {
-    failover: { does: "what a failover of Postgres loses", run: () => import("./chaos/failover/main.ts") },
     late: {
       does: "chaos with keys that come again after their end",
       run: () => import("./chaos/late/main.ts"),

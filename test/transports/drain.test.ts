@@ -95,7 +95,7 @@ test("a server without calls or connections stops at once", async () => {
 
 test("a call that does not end, such as a health watch, is cut at the drain's time limit", async () => {
   const server = await startServer({ ONCEWARD_DRAIN_TIMEOUT: "1s" });
-  await healthClient(server).watch("").next();
+  await healthClient(server).watch({})[Symbol.asyncIterator]().next();
   server.signal("SIGINT");
   expect(await server.exited).toBe(0);
 });

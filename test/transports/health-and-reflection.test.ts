@@ -1,17 +1,26 @@
-import { fromBinary } from "@bufbuild/protobuf";
-import { type FileDescriptorProto, FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
+import { create, createFileRegistry, type DescService, fromBinary } from "@bufbuild/protobuf";
+import {
+  type FileDescriptorProto,
+  FileDescriptorProtoSchema,
+  FileDescriptorSetSchema,
+} from "@bufbuild/protobuf/wkt";
 import { createClient, type Interceptor } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { beforeAll, expect, onTestFinished, test } from "vitest";
+import { Health, HealthCheckResponse_ServingStatus } from "../../server/src/gen/grpc/health/v1/health_pb.ts";
+import {
+  ServerReflection,
+  type ServerReflectionRequest,
+} from "../../server/src/gen/grpc/reflection/v1/reflection_pb.ts";
 import { errorOf } from "../helpers/calls/errors.ts";
 import { bytes, ORDER } from "../helpers/calls/verbs.ts";
-import { healthClient, NOT_SERVING, SERVING } from "../helpers/network/health.ts";
-import { describedService, reflectionService } from "../helpers/network/standard-services.ts";
+import { healthClient } from "../helpers/network/health.ts";
 import { startTestServer } from "../helpers/servers/server.ts";
 import { createTenant } from "../helpers/servers/tenants.ts";
 import { useServer } from "../helpers/servers/use-server.ts";
 
 const SERVICE = "onceward.v1.IdempotencyService";
+const { SERVING, NOT_SERVING } = HealthCheckResponse_ServingStatus;
 
 const { database, server } = useServer();
 
@@ -21,11 +30,11 @@ beforeAll(async () => {
 });
 
 test.each(["", SERVICE])("the health of %j is SERVING, without a credential", async (service) => {
-  expect(await healthClient(server).check(service)).toBe(SERVING);
+  expect(await healthClient(server).check({ service })).toMatchObject({ status: SERVING });
 });
 
 test("the health of an unknown service is NOT_FOUND", async () => {
-  expect(await errorOf(healthClient(server).check("onceward.v1.Nothing"))).toMatchObject({
+  expect(await errorOf(healthClient(server).check({ service: "onceward.v1.Nothing" }))).toMatchObject({
     code: "NotFound",
   });
 });
@@ -36,19 +45,16 @@ test("a health watch reports SERVING at once, and NOT_SERVING when the server dr
     ONCEWARD_DRAIN_TIMEOUT: "100ms",
   });
   onTestFinished(() => own.stop());
-  const statuses = healthClient(own).watch(SERVICE);
-  expect(await statuses.next()).toMatchObject({ value: SERVING });
+  const statuses = healthClient(own).watch({ service: SERVICE })[Symbol.asyncIterator]();
+  expect(await statuses.next()).toMatchObject({ value: { status: SERVING } });
   const stopped = own.stop();
-  expect(await statuses.next()).toMatchObject({ value: NOT_SERVING });
+  expect(await statuses.next()).toMatchObject({ value: { status: NOT_SERVING } });
   await stopped;
 });
 
-interface ReflectionAnswer {
-  readonly fileDescriptorResponse?: { readonly fileDescriptorProto: readonly Uint8Array[] };
-  readonly listServicesResponse?: { readonly service: readonly { readonly name: string }[] };
-}
-
-type Question = Readonly<Partial<Record<"fileByFilename" | "fileContainingSymbol" | "listServices", string>>>;
+type Version = "v1" | "v1alpha";
+type Question = ServerReflectionRequest["messageRequest"];
+const LIST_SERVICES: Question = { case: "listServices", value: "*" };
 
 /** Sends the tenant's key with each call. */
 const authorize: Interceptor = (next) => (request) => {
@@ -56,17 +62,22 @@ const authorize: Interceptor = (next) => (request) => {
   return next(request);
 };
 
-async function reflect(
-  version: "v1" | "v1alpha",
-  question: Question,
-  interceptors: Interceptor[] = [authorize],
-): Promise<ReflectionAnswer> {
-  const transport = createGrpcTransport({ baseUrl: `http://127.0.0.1:${server.grpcPort}`, interceptors });
-  // The service is described at run time, so its method has no type.
-  const client = createClient(reflectionService(version), transport) as unknown as {
-    serverReflectionInfo(questions: AsyncIterable<Question>): AsyncIterable<ReflectionAnswer>;
-  };
-  for await (const answer of client.serverReflectionInfo(only(question))) return answer;
+/** The messages of v1alpha are those of v1. */
+const asksVersion =
+  (version: Version): Interceptor =>
+  (next) =>
+  (request) =>
+    next({ ...request, url: request.url.replace(".v1.", `.${version}.`) });
+
+/** Asks reflection one question. */
+async function reflect(version: Version, question: Question, interceptors: Interceptor[] = [authorize]) {
+  const transport = createGrpcTransport({
+    baseUrl: `http://127.0.0.1:${server.grpcPort}`,
+    interceptors: [...interceptors, asksVersion(version)],
+  });
+  const client = createClient(ServerReflection, transport);
+  for await (const answer of client.serverReflectionInfo(only({ messageRequest: question })))
+    return answer.messageResponse;
   throw new Error("reflection did not answer");
 }
 
@@ -74,36 +85,51 @@ async function* only<Value>(value: Value): AsyncIterable<Value> {
   yield value;
 }
 
-/** Asks for the file of a service, and for its imports one by one unless they came with it. */
-async function describingFiles(version: "v1" | "v1alpha", service = SERVICE): Promise<FileDescriptorProto[]> {
+/** Asks for the file of a service, and for its imports one by one unless they came with it; returns what they describe. */
+async function describedService(version: Version, name = SERVICE): Promise<DescService> {
   const files = new Map<string, FileDescriptorProto>();
-  let question: Question | undefined = { fileContainingSymbol: service };
+  let question: Question | undefined = { case: "fileContainingSymbol", value: name };
   while (question !== undefined) {
-    const { fileDescriptorResponse } = await reflect(version, question);
-    for (const bytes of fileDescriptorResponse?.fileDescriptorProto ?? []) {
+    const answer = await reflect(version, question);
+    if (answer.case !== "fileDescriptorResponse") throw new Error(`reflection answered ${answer.case}`);
+    for (const bytes of answer.value.fileDescriptorProto) {
       const file = fromBinary(FileDescriptorProtoSchema, bytes);
       files.set(file.name, file);
     }
-    const imported = [...files.values()].flatMap(({ dependency }) => dependency);
-    const missing = imported.find((name) => !files.has(name));
-    question = missing === undefined ? undefined : { fileByFilename: missing };
+    const missing = [...files.values()]
+      .flatMap(({ dependency }) => dependency)
+      .find((file) => !files.has(file));
+    question = missing === undefined ? undefined : { case: "fileByFilename", value: missing };
   }
-  return [...files.values()];
+  const file = importedFirst([...files.values()]);
+  const service = createFileRegistry(create(FileDescriptorSetSchema, { file })).getService(name);
+  if (service === undefined) throw new Error(`${name} is not described`);
+  return service;
+}
+
+/** Sorts files so that each follows its imports, as a registry requires. */
+function importedFirst(files: readonly FileDescriptorProto[]): FileDescriptorProto[] {
+  const sorted = new Set<FileDescriptorProto>();
+  const add = (file: FileDescriptorProto) => {
+    for (const imported of files) if (file.dependency.includes(imported.name)) add(imported);
+    sorted.add(file);
+  };
+  for (const file of files) add(file);
+  return [...sorted];
 }
 
 test.each(["v1", "v1alpha"] as const)(
   "a client that knows only reflection %s can claim and complete",
   async (version) => {
-    const { listServicesResponse } = await reflect(version, { listServices: "*" });
-    const names = listServicesResponse?.service.map(({ name }) => name);
-    expect(names).toEqual(expect.arrayContaining([SERVICE, "grpc.health.v1.Health"]));
-    const files = await describingFiles(version);
-
+    const services = [SERVICE, Health.typeName].map((name) => expect.objectContaining({ name }));
+    expect(await reflect(version, LIST_SERVICES)).toMatchObject({
+      value: { service: expect.arrayContaining(services) },
+    });
     const transport = createGrpcTransport({
       baseUrl: `http://127.0.0.1:${server.grpcPort}`,
       interceptors: [authorize],
     });
-    const client = createClient(describedService(files, SERVICE), transport) as unknown as {
+    const client = createClient(await describedService(version), transport) as unknown as {
       claim(request: unknown): Promise<{ outcome: { case: string; value: { fencingToken: bigint } } }>;
       complete(request: unknown): Promise<unknown>;
     };
@@ -119,17 +145,15 @@ test.each(["v1", "v1alpha"] as const)(
 );
 
 test("a client that knows only reflection can ask for the health", async () => {
-  const name = "grpc.health.v1.Health";
   const transport = createGrpcTransport({ baseUrl: `http://127.0.0.1:${server.grpcPort}` });
-  const described = describedService(await describingFiles("v1", name), name);
-  const client = createClient(described, transport) as unknown as {
+  const client = createClient(await describedService("v1", Health.typeName), transport) as unknown as {
     check(request: unknown): Promise<{ status: number }>;
   };
   expect((await client.check({ service: SERVICE })).status).toBe(1);
 });
 
 test.each(["v1", "v1alpha"] as const)("reflection %s is refused without a credential", async (version) => {
-  expect(await errorOf(reflect(version, { listServices: "*" }, []))).toMatchObject({
+  expect(await errorOf(reflect(version, LIST_SERVICES, []))).toMatchObject({
     code: "Unauthenticated",
     reason: "CREDENTIAL_MISSING",
   });

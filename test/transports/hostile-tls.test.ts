@@ -1,9 +1,7 @@
-import { once } from "node:events";
-import http2 from "node:http2";
 import { type ConnectionOptions, TLSSocket } from "node:tls";
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { ClaimRequestSchema } from "../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
-import { startTarget, type Target } from "../helpers/attacks/hostility.ts";
+import { floodUntilClosed, startTarget, type Target } from "../helpers/attacks/hostility.ts";
 import { ORDER } from "../helpers/calls/verbs.ts";
 import { type Certificate, makeCertificate } from "../helpers/network/certificates.ts";
 import {
@@ -14,8 +12,8 @@ import {
   headerBlock,
   openHttp2,
 } from "../helpers/network/http2-frames.ts";
-import { callRaw, connectHttp2, framed, grpcHeaders, pathOf } from "../helpers/network/raw-grpc.ts";
-import { exchange, openSocket, type RawSocket } from "../helpers/network/raw-socket.ts";
+import { framed, pathOf } from "../helpers/network/raw-grpc.ts";
+import { exchange, openSocket } from "../helpers/network/raw-socket.ts";
 
 /** Concurrent streams of a connection. */
 const MAX_STREAMS = 2000;
@@ -118,16 +116,6 @@ describe("a handshake", () => {
 });
 
 describe("over TLS, on the gRPC port,", () => {
-  test.each([
-    ["garbage", garbage],
-    ["data on a stream that never was", frame(FRAME.data, END_STREAM, 99, Buffer.alloc(10))],
-    ["a block that is not HPACK", frame(FRAME.headers, END_HEADERS, 1, Buffer.alloc(100, 0xff))],
-  ])("%s ends the connection", async (_name, bytes) => {
-    const { send, closed } = await openHttp2(target.server.grpcPort, tls);
-    await send(bytes);
-    await closed;
-  });
-
   test("many streams that are opened and reset immediately end the connection", async () => {
     const raw = await openHttp2(target.server.grpcPort, tls);
     const cancel = Buffer.from([0, 0, 0, 8]);
@@ -163,37 +151,6 @@ describe("over TLS, on the gRPC port,", () => {
     await target.expectUnharmed();
     socket.destroy();
   });
-
-  test("a stream whose message stays incomplete is closed, and the connection stays open", async () => {
-    const session = await connectHttp2(target.server.grpcPort, tls);
-    onTestFinished(() => session.destroy());
-    const message = framed(ClaimRequestSchema, ORDER);
-    const stream = session.request(grpcHeaders("Claim", target.tenant.apiKey));
-    stream.on("error", () => {});
-    stream.resume();
-    stream.write(message.subarray(0, 8));
-    await once(stream, "close").catch(() => {});
-    expect(stream.rstCode).toBe(http2.constants.NGHTTP2_CANCEL);
-    const answer = await callRaw(session, grpcHeaders("Claim", target.tenant.apiKey), message);
-    expect(answer.code).toBe("OK");
-  });
-
-  /** Sends until the server closes the connection; a server that never does fails by the test's timeout. */
-  async function floodUntilClosed(
-    { send, closed, socket }: RawSocket,
-    next: (round: number) => Buffer,
-  ): Promise<void> {
-    // A test that has timed out leaves no loop behind.
-    onTestFinished(() => void socket.destroy());
-    let open = true;
-    void closed.then(() => {
-      open = false;
-    });
-    for (let round = 0; open; round++) {
-      await Promise.race([send(next(round)), closed]);
-      await new Promise(setImmediate);
-    }
-  }
 });
 
 describe("over TLS, on the HTTP port,", () => {

@@ -1,10 +1,12 @@
+import { fork } from "node:child_process";
 import { once } from "node:events";
 import { readFile } from "node:fs/promises";
 import { get, type IncomingMessage } from "node:http";
 import { text } from "node:stream/consumers";
+import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, onTestFailed, test } from "vitest";
 import { budgetShareOf } from "../../server/src/core/transport/memory-limit.ts";
-import { startBystander } from "../helpers/attacks/bystander.ts";
+import type { BystanderReport, BystanderTask } from "../helpers/attacks/bystander-worker.ts";
 import {
   floodGrpcWith,
   floodWith,
@@ -19,8 +21,50 @@ import {
 import { startTarget, type Target } from "../helpers/attacks/hostility.ts";
 import { untilStill } from "../helpers/attacks/until-still.ts";
 import type { RawSocket } from "../helpers/network/raw-socket.ts";
+import { CHILD_ENVIRONMENT } from "../helpers/processes/child-environment.ts";
 import { canLimitMemory, createMemoryCgroup, type MemoryCgroup } from "../helpers/processes/memory-cgroup.ts";
 import { SERVER_PROGRAM } from "../helpers/servers/server-process.ts";
+
+/** A caller in a process of its own, whose calls are answered while a test floods the server. */
+interface Bystander {
+  /** Resolves when `count` more of its calls are answered. */
+  served(count: number): Promise<void>;
+  /** Ends the process, and returns what it saw. */
+  end(): Promise<BystanderReport>;
+}
+
+const WORKER = fileURLToPath(new URL("../helpers/attacks/bystander-worker.ts", import.meta.url));
+/** Floods come from 127.0.0.1: addresses have shares of their own. */
+const OWN_ADDRESS = "127.0.0.2";
+
+/** Starts a bystander that calls as the target's tenant. */
+function startBystander({ server, tenant }: Target): Bystander {
+  const { grpcPort, httpPort } = server;
+  const task: BystanderTask = { grpcPort, httpPort, apiKey: tenant.apiKey, localAddress: OWN_ADDRESS };
+  const child = fork(WORKER, [JSON.stringify(task)], { env: CHILD_ENVIRONMENT });
+  let answers = 0;
+  child.on("message", (message) => {
+    if (typeof message === "number") answers = message;
+  });
+  return {
+    async served(count) {
+      const until = answers + count;
+      await expect.poll(() => answers, { timeout: 60_000, interval: 10 }).toBeGreaterThanOrEqual(until);
+    },
+    async end() {
+      const reported = new Promise<BystanderReport>((resolve) =>
+        child.on("message", (message) => {
+          if (typeof message === "object") resolve(message as BystanderReport);
+        }),
+      );
+      const exited = once(child, "exit");
+      child.send("end");
+      const report = await reported;
+      await exited;
+      return report;
+    },
+  };
+}
 
 const MIB = 1024 * 1024;
 /** The memory of a replica in compose and in the chart. */

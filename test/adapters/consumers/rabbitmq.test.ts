@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
 import type { Socket } from "node:net";
 import { TerminalError } from "@onceward/client";
-import type { ChannelModel, ConfirmChannel, ConsumeMessage } from "amqplib";
-import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
+import { type ChannelModel, type ConfirmChannel, type ConsumeMessage, connect } from "amqplib";
+import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test, vi } from "vitest";
 import {
   KEY_HEADER,
   type MessageOptions,
@@ -11,15 +11,28 @@ import {
   withKey,
 } from "../../../clients/typescript/src/rabbitmq.ts";
 import { describeConsumerAdapter } from "../../helpers/adapters/consumer-suite.ts";
-import {
-  connectTo,
-  describeWithRabbitMq,
-  RABBITMQ_START_TIMEOUT_MS,
-  startRabbitMq,
-} from "../../helpers/brokers/rabbitmq.ts";
-import type { RabbitMqBroker } from "../../helpers/brokers/rabbitmq-broker.ts";
+import { type RabbitMqBroker, startBroker } from "../../helpers/brokers/rabbitmq-broker.ts";
 import { collectWarnings, eventually, type Guarded, newCrowd, newTimedGuard, useGuards } from "./fixtures.ts";
 import { startRabbitMqWorker } from "./rabbitmq-worker-process.ts";
+
+/** Runs tests that need a RabbitMQ; skips them if none is installed, which the setup prints. */
+function describeWithRabbitMq(title: string, tests: () => void): void {
+  describe.runIf(inject("rabbitmqDir") !== "")(title, tests);
+}
+
+/** Timeout of the hook that starts a broker. */
+const RABBITMQ_START_TIMEOUT_MS = 120_000;
+
+/** Starts an empty broker for a test file. */
+function startRabbitMq(): Promise<RabbitMqBroker> {
+  return startBroker(inject("rabbitmqDir"));
+}
+
+/** Opens a connection that `await using` closes. */
+async function connectTo({ url }: RabbitMqBroker): Promise<{ connection: ChannelModel } & AsyncDisposable> {
+  const connection = await connect(url);
+  return { connection, [Symbol.asyncDispose]: () => connection.close() };
+}
 
 interface Queue {
   readonly connection: ChannelModel;

@@ -1,9 +1,46 @@
 import { createOnceward, newKey, TerminalError } from "@onceward/client";
 import { currentClaim, type TemporalOptions, temporalInterceptor } from "@onceward/client/temporal";
+import { Context } from "@temporalio/activity";
 import { ApplicationFailure } from "@temporalio/common";
 import { expect, test, vi } from "vitest";
 import { type Guarded, newTimedGuard, useGuards } from "../consumers/fixtures.ts";
-import { newTask, type Task } from "./contexts.ts";
+
+type ContextParameters = ConstructorParameters<typeof Context>;
+
+/** A task of an activity, as a worker gives it to interceptors; and what it sends to Temporal. */
+interface Task {
+  readonly context: Context;
+  readonly heartbeats: unknown[];
+  cancel(reason: Error): void;
+}
+
+/** Returns a task, with Temporal's own Context. */
+function newTask(info: Partial<Context["info"]> = {}): Task {
+  const heartbeats: unknown[] = [];
+  const controller = new AbortController();
+  const whole = {
+    activityId: "1",
+    activityType: "charge",
+    activityNamespace: "default",
+    workflowNamespace: "default",
+    workflowExecution: { workflowId: "order-7", runId: "first" },
+    attempt: 1,
+    isLocal: false,
+    scheduledTimestampMs: Date.now(),
+    ...info,
+  } as Context["info"];
+  const log = {} as ContextParameters[5];
+  const rest = [undefined, log, {}, {}] as unknown as [undefined, typeof log, never, never];
+  const never = new Promise<never>(() => {});
+  const context = new Context(
+    whole,
+    never,
+    controller.signal,
+    (details) => heartbeats.push(details),
+    ...rest,
+  );
+  return { context, heartbeats, cancel: (reason) => controller.abort(reason) };
+}
 
 const newGuard = useGuards();
 

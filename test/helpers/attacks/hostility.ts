@@ -1,7 +1,8 @@
-import { expect } from "vitest";
+import { expect, onTestFinished } from "vitest";
 import { connectClient } from "../calls/clients.ts";
 import { createTestDatabase, type TestDatabase } from "../database/database.ts";
 import { type Certificate, tlsSettings } from "../network/certificates.ts";
+import type { RawSocket } from "../network/raw-socket.ts";
 import { type ServerProcess, startServerProcess } from "../servers/server-process.ts";
 import { createTenant, type TestTenant } from "../servers/tenants.ts";
 
@@ -82,4 +83,21 @@ async function patiently<Reply>(call: () => Promise<Reply>): Promise<Reply> {
 /** Returns whether a line reports a problem: lines up to pino's level 30 (info) do not. */
 function isTrouble(line: string): boolean {
   return !line.startsWith('{"level":30,');
+}
+
+/** Sends on a connection until the server closes it; a server that never does fails by the test's timeout. */
+export async function floodUntilClosed(
+  { send, closed, socket }: RawSocket,
+  next: (round: number) => Buffer,
+): Promise<void> {
+  // A test that has timed out leaves no loop behind.
+  onTestFinished(() => void socket.destroy());
+  let open = true;
+  void closed.then(() => {
+    open = false;
+  });
+  for (let round = 0; open; round++) {
+    await Promise.race([send(next(round)), closed]);
+    await new Promise(setImmediate);
+  }
 }

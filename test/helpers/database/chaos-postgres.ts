@@ -8,7 +8,7 @@ import { isAlive } from "../../../server/dev/embedded/pid-file.ts";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../../server/dev/embedded/postgres.ts";
 import { waitUntil } from "../../../server/dev/embedded/wait.ts";
 import type { OpenDatabase } from "./database.ts";
-import { type StandbyOptions, startStandby } from "./standby.ts";
+import { startStandby } from "./standby.ts";
 
 const run = promisify(execFile);
 
@@ -29,11 +29,8 @@ export interface ChaosPostgres extends AsyncDisposable {
   shutDown(): Promise<void>;
   /** Starts it on the same data, unless it runs; resolves once it accepts connections. */
   restart(): Promise<void>;
-  /**
-   * Adds a standby, unless there is one. A synchronous one (the default) has everything that is acknowledged
-   * afterwards.
-   */
-  addStandby(options?: Partial<Pick<StandbyOptions, "standing" | "throughPort">>): Promise<void>;
+  /** Adds a synchronous standby, unless there is one: it has everything that is acknowledged afterwards. */
+  addStandby(): Promise<void>;
   /** Kills the primary, promotes the standby, and removes the killed server's data. */
   failOver(): Promise<void>;
   /** Copies its files while all of its processes are stopped: everything that was acknowledged before, and nothing later. */
@@ -145,20 +142,21 @@ export async function startChaosPostgres(
     async restart() {
       await moveTo(await start(dataDir));
     },
-    async addStandby({ standing = "synchronous", throughPort } = {}) {
+    async addStandby() {
       if (standby !== undefined) return;
       const copyDir = newDataDir();
-      const options = {
-        control,
-        primary: running,
-        dataDir,
-        copyDir,
-        settings,
-        ...(binaries !== undefined && { binaries }),
-        standing,
-        throughPort,
+      standby = {
+        dataDir: copyDir,
+        running: await startStandby({
+          control,
+          primary: running,
+          dataDir,
+          copyDir,
+          settings,
+          ...(binaries !== undefined && { binaries }),
+          standing: "synchronous",
+        }),
       };
-      standby = { dataDir: copyDir, running: await startStandby(options) };
     },
     async failOver() {
       if (standby === undefined) throw new Error("there is no standby");

@@ -1,10 +1,9 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { TestProject } from "vitest/node";
-import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../../server/dev/embedded/postgres.ts";
-import { withConnection } from "../../../server/src/core/store/connection.ts";
+import { startEmbeddedPostgres } from "../../../server/dev/embedded/postgres.ts";
 import { makeDataDir } from "../processes/data-dir.ts";
-import { runStatements } from "./statement-runner.ts";
+import { nameItself } from "./citus.ts";
 
 /**
  * Settings of the nodes, which are as durable as the tests' other servers. Citus prepares transactions of several
@@ -35,7 +34,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   const nodes = await Promise.all(
     NODES.map((name) => startEmbeddedPostgres({ dataDir: join(dir, name), settings: SETTINGS, binaries })),
   );
-  for (const node of nodes) await nameItself(node);
+  for (const node of nodes) await nameItself(node.url("postgres"));
   const [coordinator, ...workers] = nodes.map((node) => node.url("postgres"));
   if (coordinator === undefined) throw new Error("a Citus has a coordinator");
   project.provide("postgresUrl", coordinator);
@@ -44,25 +43,6 @@ export default async function setup(project: TestProject): Promise<() => Promise
     for (const node of nodes) await node.stop();
     await rm(dir, { recursive: true, force: true });
   };
-}
-
-/**
- * Tells a node under which name it reaches itself: the directory of its socket. Also trusts the library with which
- * Citus copies shards, where Postgres asks for that (PostgreSQL 15.20 does).
- */
-async function nameItself(node: EmbeddedPostgres): Promise<void> {
-  const url = node.url("postgres");
-  const settings = await withConnection({ connectionString: url }, (client) =>
-    client.query("select from pg_settings where name = 'output_plugin_libraries'"),
-  );
-  if (settings.rowCount) {
-    await runStatements(url, "alter system set output_plugin_libraries = 'pgoutput', 'citus'");
-  }
-  await runStatements(
-    url,
-    `alter system set citus.local_hostname = '${new URL(url).searchParams.get("host")}'`,
-    "select pg_reload_conf()",
-  );
 }
 
 declare module "vitest" {

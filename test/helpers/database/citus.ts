@@ -1,4 +1,5 @@
 import pg from "pg";
+import { withConnection } from "../../../server/src/core/store/connection.ts";
 import { migrate } from "../../../server/src/core/store/migrate.ts";
 import { distributeRecords } from "../../../server/src/features/citus/distribute-records.ts";
 import { runStatements } from "./statement-runner.ts";
@@ -70,4 +71,22 @@ async function oneAtATime<Answer>(
 export function addressOf(nodeUrl: string): string {
   const url = new URL(nodeUrl);
   return `'${url.searchParams.get("host") ?? url.hostname}', ${url.port}`;
+}
+
+/**
+ * Tells a node under which name it reaches itself: the directory of its socket. Also trusts the library with which
+ * Citus copies shards, where Postgres asks for that (PostgreSQL 15.20 does).
+ */
+export async function nameItself(url: string): Promise<void> {
+  const settings = await withConnection({ connectionString: url }, (client) =>
+    client.query("select from pg_settings where name = 'output_plugin_libraries'"),
+  );
+  if (settings.rowCount) {
+    await runStatements(url, "alter system set output_plugin_libraries = 'pgoutput', 'citus'");
+  }
+  await runStatements(
+    url,
+    `alter system set citus.local_hostname = '${new URL(url).searchParams.get("host")}'`,
+    "select pg_reload_conf()",
+  );
 }

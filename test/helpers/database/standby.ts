@@ -11,9 +11,9 @@ const IN_STEP_TIMEOUT_MS = 30_000;
 const NAME = "chaos_standby";
 
 /** Whether a primary waits for its standby before it acknowledges. */
-export type Standing = "synchronous" | "asynchronous";
+type Standing = "synchronous" | "asynchronous";
 
-export interface StandbyOptions {
+interface StandbyOptions {
   /** Connected to the primary. */
   readonly control: pg.Pool;
   readonly primary: EmbeddedPostgres;
@@ -24,8 +24,6 @@ export interface StandbyOptions {
   /** The `bin` directory of another Postgres; unset: the packaged one. */
   readonly binaries?: string;
   readonly standing: Standing;
-  /** A loopback port that leads to the primary; undefined: its socket. */
-  readonly throughPort: number | undefined;
 }
 
 /**
@@ -35,7 +33,7 @@ export interface StandbyOptions {
  * everything that is acknowledged.
  */
 export async function startStandby(options: StandbyOptions): Promise<EmbeddedPostgres> {
-  const { control, primary, dataDir, copyDir, settings, binaries, standing, throughPort } = options;
+  const { control, primary, dataDir, copyDir, settings, binaries, standing } = options;
   const client = await control.connect();
   try {
     await client.query("select pg_backup_start('chaos', true)");
@@ -56,9 +54,7 @@ export async function startStandby(options: StandbyOptions): Promise<EmbeddedPos
     client.release();
   }
   const { username, searchParams } = new URL(primary.url("postgres"));
-  const where =
-    throughPort === undefined ? `host=${searchParams.get("host")}` : `host=127.0.0.1 port=${throughPort}`;
-  const conninfo = `${where} user=${username} application_name=${NAME}`;
+  const conninfo = `host=${searchParams.get("host")} user=${username} application_name=${NAME}`;
   const standby = await startEmbeddedPostgres({
     dataDir: copyDir,
     settings: { ...settings, primary_conninfo: conninfo },

@@ -1,5 +1,3 @@
-import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { renameSync, writeFileSync } from "node:fs";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -8,8 +6,8 @@ import { vi } from "vitest";
 import { parse, stringify } from "yaml";
 import type { Addresses } from "../../../server/src/server.ts";
 import { freePort } from "../redis/redis.ts";
+import { startProgram } from "./background-program.ts";
 import { readRepositoryFile } from "./expressions.ts";
-import { programPath } from "./programs.ts";
 
 /** A Prometheus that scrapes replicas and evaluates the rules of `deploy/` every second. */
 export interface TestPrometheus {
@@ -34,8 +32,6 @@ export interface Probe {
   readonly target: string;
 }
 
-/** Runs the program until standard input ends, as it does when the tests are killed. */
-const WATCHED = '"$@" & read -r _; kill -9 $! 2>/dev/null; wait';
 /** On a busy machine too. */
 const START_TIMEOUT_MS = 60_000;
 /** Seconds instead of the minutes of an installation. */
@@ -59,15 +55,12 @@ export async function startPrometheus(
   setTargets(installations);
   await writeFile(join(dir, "rules.yml"), fastRules(speed));
   await writeFile(config, configuration(probe));
-  const program = [
-    programPath("prometheus"),
+  const program = await startProgram("prometheus", [
     `--config.file=${config}`,
     `--storage.tsdb.path=${join(dir, "data")}`,
     `--web.listen-address=${address}`,
     "--log.level=error",
-  ];
-  const child = spawn("sh", ["-c", WATCHED, "sh", ...program], { stdio: ["pipe", "ignore", "inherit"] });
-  const exited = once(child, "exit");
+  ]);
   const isReady = () =>
     fetch(`http://${address}/-/ready`).then(
       ({ ok }) => ok,
@@ -79,8 +72,7 @@ export async function startPrometheus(
     setTargets,
     query: (expr) => query(address, expr),
     async stop() {
-      child.stdin.end();
-      await exited;
+      await program.stop();
       await rm(dir, { recursive: true, force: true });
     },
   };

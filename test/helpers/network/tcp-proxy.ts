@@ -39,7 +39,7 @@ export interface TcpProxy {
 }
 
 /** The delay of the mode `delay`, in each direction. */
-export const DELAY_MS = 150;
+const DELAY_MS = 150;
 const PACES: Readonly<Partial<Record<ProxyMode, Pace>>> = {
   slice: "byte by byte",
   delay: { delayMs: DELAY_MS },

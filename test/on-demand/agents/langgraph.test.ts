@@ -1,3 +1,5 @@
+import { BaseChatModel } from "@langchain/core/language_models/chat_models";
+import { AIMessage, type BaseMessage } from "@langchain/core/messages";
 import { tool } from "@langchain/core/tools";
 import {
   Command,
@@ -15,7 +17,41 @@ import { expect, onTestFinished, test, vi } from "vitest";
 import { z } from "zod";
 import type { ModelCall } from "../../adapters/agents/models.ts";
 import { type Guarded, useGuards } from "../../adapters/consumers/fixtures.ts";
-import { ScriptedChatModel } from "./chat-model.ts";
+
+/** A chat model of LangChain with these responses: tool calls, each with an id that no earlier call had, or a text. */
+class ScriptedChatModel extends BaseChatModel {
+  readonly #responses: (readonly ModelCall[] | string)[];
+
+  constructor(...responses: (readonly ModelCall[] | string)[]) {
+    super({});
+    this.#responses = responses;
+  }
+
+  override bindTools(): this {
+    return this;
+  }
+
+  _llmType(): string {
+    return "scripted";
+  }
+
+  async _generate(_messages: BaseMessage[]) {
+    const response = this.#responses.shift() ?? "Done.";
+    const message =
+      typeof response === "string"
+        ? new AIMessage(response)
+        : new AIMessage({
+            content: "",
+            tool_calls: response.map(({ toolName, input }) => ({
+              type: "tool_call" as const,
+              id: crypto.randomUUID(),
+              name: toolName,
+              args: input as Record<string, unknown>,
+            })),
+          });
+    return { generations: [{ text: "", message }] };
+  }
+}
 
 const newGuard = useGuards();
 const schema = z.object({ order: z.string() });

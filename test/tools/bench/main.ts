@@ -1,6 +1,6 @@
 import { writeFile } from "node:fs/promises";
 import { availableParallelism, cpus, totalmem } from "node:os";
-import { type Bench, FULL_PACE, QUICK_PACE } from "./figure.ts";
+import { type Bench, type Figure, FULL_PACE, QUICK_PACE } from "./figure.ts";
 import { measureAdministration } from "./figures/administration.ts";
 import { measureCitus } from "./figures/citus.ts";
 import { measureClaims } from "./figures/claims.ts";
@@ -17,14 +17,45 @@ import { measureReplays } from "./figures/replays.ts";
 import { measureSweeping } from "./figures/sweeping.ts";
 import { measureUnary } from "./figures/unary.ts";
 import { measureWaiting } from "./figures/waiting.ts";
-import { meetsBar } from "./finding.ts";
+import { FIGURES, type FigureId, type Finding, meetsBar } from "./finding.ts";
 import { measureCommitMs } from "./limit.ts";
-import { type Measured, type Measurement, measureAll } from "./measure-all.ts";
 import { type BenchOptions, HELP, readOptions } from "./options.ts";
 import { markdownTable, number, plainTable, resultJson } from "./report.ts";
 import { startRig } from "./rig.ts";
 import { measureSizing } from "./sizing.ts";
 import { createViolations } from "./violations.ts";
+
+/** A program that measures one or more figures. */
+interface Measurement {
+  readonly of: readonly FigureId[];
+  readonly figure: Figure;
+}
+
+/** What a run measured, and which figures it could not measure. */
+interface Measured {
+  /** In the order of the figures. */
+  readonly findings: readonly Finding[];
+  /** A line for each program that failed. */
+  readonly failures: readonly string[];
+}
+
+/** Measures the chosen figures. One that fails costs no other, and an interruption costs only those that were not measured yet. */
+async function measureAll(measurements: readonly Measurement[], bench: Bench): Promise<Measured> {
+  const { options, signal } = bench;
+  const findings: Finding[] = [];
+  const failures: string[] = [];
+  for (const { of, figure } of measurements) {
+    if (!of.some((id) => options.only.has(id))) continue;
+    try {
+      signal.throwIfAborted();
+      findings.push(...(await figure(bench)));
+    } catch (error) {
+      failures.push(`${of.join(", ")}: ${error instanceof Error ? error.message : error}`);
+    }
+  }
+  const chosen = findings.filter((finding) => options.only.has(finding.figure));
+  return { findings: chosen.sort((a, b) => FIGURES.indexOf(a.figure) - FIGURES.indexOf(b.figure)), failures };
+}
 
 /**
  * `npm run bench`: measures the performance promises beside the code that a user would write instead. README.md has the

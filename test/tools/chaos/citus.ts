@@ -3,6 +3,7 @@ import type { Runner } from "../../../server/src/core/store/pool.ts";
 import { distributeRecords } from "../../../server/src/features/citus/distribute-records.ts";
 import { type PlacedShard, readShardMap, shardOf } from "../../../server/src/features/citus/shard-map.ts";
 import { type ChaosPostgres, startChaosPostgres } from "../../helpers/database/chaos-postgres.ts";
+import { nameItself } from "../../helpers/database/citus.ts";
 import { runStatements } from "../../helpers/database/statement-runner.ts";
 import { socketOf } from "../../helpers/network/sockets.ts";
 import { startTcpProxy, type TcpProxy } from "../../helpers/network/tcp-proxy.ts";
@@ -115,17 +116,4 @@ async function startNode(
   proxy = opened;
   cleanUp.defer(() => opened.close());
   return { name, postgres, proxy: opened };
-}
-
-/**
- * Tells a node under which name it reaches itself: the directory of its socket, which changes with each start. Also
- * trusts the library with which Citus copies shards, where Postgres asks for that (PostgreSQL 15.20 does).
- */
-async function nameItself(url: string): Promise<void> {
-  await runStatements(
-    url,
-    `alter system set citus.local_hostname = '${new URL(url).searchParams.get("host")}'`,
-    `alter system set output_plugin_libraries = 'pgoutput', 'citus'`,
-    "select pg_reload_conf()",
-  );
 }

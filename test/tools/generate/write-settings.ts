@@ -1,10 +1,10 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { factsOf, VARIABLES } from "../../../server/src/core/config/variables.ts";
 import { MAX_WAIT_MS } from "../../../server/src/core/domain/limits.ts";
+import { fillBlock } from "./fill-block.ts";
 
 /** Writes the table of settings, and how long a balancer that stops lets calls finish; part of `npm run generate`. */
 const PAGE = new URL("../../../server/settings.md", import.meta.url);
-const SECTION = /(<!-- configuration:.*-->\n)[\s\S]*(<!-- \/configuration -->)/;
 
 /** Returns a format without what the text above the table says. */
 function short(format: string): string {
@@ -19,8 +19,11 @@ const rows = Object.entries(VARIABLES).map(([name, schema]) => {
   const byDefault = fallback === undefined ? (isRequired ? "required" : "—") : `\`${fallback}\``;
   return `| \`${name}\`${secret ? " †" : ""} | ${short(format)} | ${byDefault} | ${description} |`;
 });
-const table = ["| variable | value | default | description |", "|---|---|---|---|", ...rows].join("\n");
-writeFileSync(PAGE, readFileSync(PAGE, "utf8").replace(SECTION, `$1\n${table}\n\n$2`));
+fillBlock(PAGE, "configuration", [
+  "| variable | value | default | description |",
+  "|---|---|---|---|",
+  ...rows,
+]);
 
 const WAIT_S = MAX_WAIT_MS / 1000;
 /** A Claim that waits ends in time. */

@@ -1,7 +1,47 @@
-import { checkAlone } from "./check-alone.ts";
 import { type History, nameOf, type Operation, type RecordName } from "./operation.ts";
 import { policyBook, restampsOf, restoresOf } from "./policies.ts";
 import { type DeadEnd, search } from "./search.ts";
+
+/** A waiting call that is answered IN_PROGRESS earlier than this before its wait ends woke without reason. */
+const WAIT_TOLERANCE_MS = 20;
+
+/** Returns the violations that a single operation of a key shows without the others. */
+function checkAlone(operations: readonly Operation[]): Violation[] {
+  return operations.flatMap((operation) => {
+    const problems = [...foreignMarks(operation), ...wokenEarly(operation)];
+    const { tenant, namespace, key } = operation;
+    return problems.map(({ invariant, message }) => ({
+      tenant,
+      namespace,
+      key,
+      invariant,
+      message: `${operation.id}: ${message}`,
+      operations: [operation],
+    }));
+  });
+}
+
+type Problem = Pick<Violation, "invariant" | "message">;
+
+function foreignMarks({ tenant, marks = [] }: Operation): Problem[] {
+  const foreign = marks.filter((mark) => mark !== tenant);
+  return foreign.map((mark) => ({
+    invariant: 6,
+    message: `${tenant} was shown data with the mark of ${mark}`,
+  }));
+}
+
+function wokenEarly({ request, answer, invokedAtMs, returnedAtMs }: Operation): Problem[] {
+  if (request.kind !== "claim" || request.waitMs === undefined || answer.kind !== "inProgress") return [];
+  const waitedMs = returnedAtMs - invokedAtMs;
+  if (waitedMs >= request.waitMs - WAIT_TOLERANCE_MS) return [];
+  return [
+    {
+      invariant: 13,
+      message: `woken after ${waitedMs.toFixed(0)} of ${request.waitMs} ms, with IN_PROGRESS`,
+    },
+  ];
+}
 
 /** A violation of the contract. */
 export interface Violation extends RecordName {
@@ -35,8 +75,8 @@ export interface CheckOptions {
 
 const TOLERANCE_MS = 20;
 /**
- * About ten seconds. A legal history of 200 operations takes a few hundred; of 60,000 simulated ones eight
- * took more than 100,000, and none more than this.
+ * About ten seconds. A legal history of 200 operations takes a few hundred; eight of 60,000 took more than 100,000, and none
+ * more than this.
  */
 const BUDGET = 1_000_000;
 

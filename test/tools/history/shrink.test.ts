@@ -13,7 +13,6 @@ import {
   seen,
 } from "./scenario.ts";
 import { shrink } from "./shrink.ts";
-import { simulate } from "./simulation.ts";
 import { describeViolation } from "./timeline.ts";
 
 const failing = scenario([
@@ -37,16 +36,6 @@ test("shrinking drops operations that changed nothing, and keeps possible change
 test("a legal history stays as it is", () => {
   const legal = scenario(failing.operations.slice(0, 7));
   expect(shrink(legal)).toBe(legal);
-});
-
-test("a shrunk simulated history still fails with at most three definite operations", () => {
-  for (let seed = 1; seed <= 5; seed++) {
-    const { history } = simulate({ seed, defect: "replays another result" });
-    const [violation] = checkHistory(history).violations;
-    const shrunk = shrink({ ...history, operations: violation?.operations ?? [] });
-    expect(checkHistory(shrunk).violations).toHaveLength(1);
-    expect(shrunk.operations.filter(isDefinite).length).toBeLessThanOrEqual(3);
-  }
 });
 
 test("a violation is described as the key's timeline, which marks the contradiction", () => {

@@ -1,6 +1,6 @@
 import type { LiveRecord } from "./record.ts";
 
-/** Maximum attempts that are shown. The statements that keep attempts hold the number (statements.test.ts). */
+/** Maximum attempts that are shown. */
 export const MAX_ATTEMPTS_SHOWN = 16;
 
 /** One grant of a key's claim, and how it ended. Times are milliseconds since the Unix epoch. */
@@ -21,7 +21,7 @@ export interface Attempt {
   readonly recordJob: bigint | undefined;
 }
 
-/** The length to which reasons are shortened. Statements hold the number, too. */
+/** The length to which reasons are shortened. */
 export const MAX_REASON_CHARACTERS = 128;
 
 /**

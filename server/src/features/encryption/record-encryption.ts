@@ -9,7 +9,8 @@ import {
   type UnreadableCause,
   unreadable,
 } from "../../core/store/records/record-values.ts";
-import { deriveKey, open, SEALED_OVERHEAD_BYTES, seal } from "./seal.ts";
+import { SEALED_OVERHEAD_BYTES } from "../../core/store/tenants/tenant-totals.ts";
+import { deriveKey, open, seal } from "./seal.ts";
 
 /** The encrypted columns, as part of what a ciphertext is bound to. */
 type Column = "payload" | "metadata" | "digest" | "checkpoint";

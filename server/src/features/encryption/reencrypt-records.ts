@@ -2,6 +2,7 @@ import type { RecordId } from "../../core/domain/record.ts";
 import { isRefusal } from "../../core/domain/refusal.ts";
 import type { Runner } from "../../core/store/pool.ts";
 import { type IdRow, idColumns } from "../../core/store/records/record-row.ts";
+import { equalKeys } from "../../core/store/records/record-sql.ts";
 import type { RecordValues, ValuesRow } from "../../core/store/records/record-values.ts";
 import { bigintArray, byteaArray, textArray } from "../../core/store/sql-arrays.ts";
 import type { PassPage } from "./encryption-pass.ts";
@@ -59,11 +60,7 @@ select r.tenant_id, r.namespace, r.key, r.fencing_token::text as fencing_token, 
        r.checkpoint_state
   from unnest($1::int[], $2::text[], $3::text[]) as i (tenant_id, namespace, key)
   join records r
-    on r.tenant_id = i.tenant_id
-   and r.namespace = i.namespace
-   and r.key = i.key
-   and r.key >= i.key
-   and (i.tenant_id % 1, i.tenant_id % -1) = (0, 0)`,
+    on ${equalKeys("r", "i")}`,
 };
 
 type SealedValues = ValuesRow & { readonly fencing_token: string };
@@ -91,11 +88,7 @@ with new_values as materialized (
     result_metadata = case when r.result_metadata is not null then n.result_metadata end,
     checkpoint_state = n.checkpoint_state
   from new_values n
-   where r.tenant_id = n.tenant_id
-     and r.namespace = n.namespace
-     and r.key = n.key
-     and r.key >= n.key
-     and (n.tenant_id % 1, n.tenant_id % -1) = (0, 0)
+   where ${equalKeys("r", "n")}
      and r.fencing_token = n.fencing_token
      and r.result_digest is not distinct from n.old_digest
      and r.checkpoint_state is not distinct from n.old_state

@@ -1,7 +1,8 @@
 import { createHmac, createSecretKey, hkdfSync, randomBytes } from "node:crypto";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { deriveKey, open, SEALED_OVERHEAD_BYTES, seal } from "./seal.ts";
+import { SEALED_OVERHEAD_BYTES } from "../../core/store/tenants/tenant-totals.ts";
+import { deriveKey, open, seal } from "./seal.ts";
 
 const SECRET = randomBytes(32);
 const MASTER = { id: 1, secret: createSecretKey(SECRET) };

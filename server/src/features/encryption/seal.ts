@@ -1,12 +1,10 @@
 import { createCipheriv, createDecipheriv, createHmac, randomFillSync } from "node:crypto";
 import type { EncryptionKey } from "../../core/config/keyring.ts";
+import { SEALED_OVERHEAD_BYTES } from "../../core/store/tenants/tenant-totals.ts";
 
 const CIPHER = "aes-256-gcm";
 const NONCE_BYTES = 12;
-const TAG_BYTES = 16;
-
-/** What sealing adds to a value: nonce and tag. SQL texts hold the number (statements.test.ts). */
-export const SEALED_OVERHEAD_BYTES = NONCE_BYTES + TAG_BYTES;
+const TAG_BYTES = SEALED_OVERHEAD_BYTES - NONCE_BYTES;
 
 /**
  * Returns the key of one record, or of one cached entry: HKDF-Expand of RFC 5869 with SHA-256, whose first

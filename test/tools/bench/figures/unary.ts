@@ -1,8 +1,22 @@
+import { execFile } from "node:child_process";
+import { availableParallelism } from "node:os";
+import { promisify } from "node:util";
 import type { Figure } from "../figure.ts";
 import { measure } from "../load.ts";
-import { pinToOneCore } from "../pin.ts";
 import { FreshClaims, prepareReplays } from "../target.ts";
 import { openUnaryTarget } from "../target-unary.ts";
+
+const run = promisify(execFile);
+
+/** Pins all threads of a process to the last core; false if there is no `taskset`. */
+async function pinToOneCore(pid: number): Promise<boolean> {
+  try {
+    await run("taskset", ["-a", "-c", "-p", String(availableParallelism() - 1), String(pid)]);
+    return true;
+  } catch {
+    return false;
+  }
+}
 
 const CALLERS = 256;
 const KEYS = 1000;

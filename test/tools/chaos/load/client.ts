@@ -1,15 +1,72 @@
+import { randomUUID } from "node:crypto";
 import { setTimeout as pause } from "node:timers/promises";
-import { createRandom } from "../../../helpers/random.ts";
+import type { BatchResponseItem } from "../../../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
+import type { ItemRequest } from "../../../helpers/calls/batches.ts";
+import { fingerprintOf } from "../../../helpers/calls/verbs.ts";
+import { createRandom, type Random } from "../../../helpers/random.ts";
 import { openJournal } from "../../history/journal.ts";
 import { nowMs } from "../../history/operation.ts";
 import { createAdministrator } from "./administrator.ts";
-import { runBatch } from "./batches.ts";
-import { createCalls } from "./calls.ts";
+import { type Calls, createCalls } from "./calls.ts";
 import type { ClientPlan, FromClient, ProviderQuestion, ToClient } from "./messages.ts";
 import { createRuns } from "./runs.ts";
-import { createSessions, type Outside } from "./sessions.ts";
+import { createSessions, type Outside, type Sessions } from "./sessions.ts";
 import { pickTarget, type Target } from "./spaces.ts";
 import { startWatch } from "./watch.ts";
+
+const MAX_KEYS = 5;
+
+/**
+ * Claims several keys of one tenant in a batch, some of them twice or between lookups, and then settles the
+ * granted claims.
+ */
+async function runBatch(calls: Calls, sessions: Sessions, random: Random, pick: () => Target): Promise<void> {
+  const first = pick();
+  const targets = [first];
+  for (let more = 1 + random.below(MAX_KEYS); more > 0; more--) {
+    const other = pick();
+    if (other.tenant === first.tenant && !calls.isWornOut(other)) targets.push(other);
+  }
+  const entries = targets.flatMap((target) => itemsOf(target, random));
+  const reply = await calls.tell(
+    entries.map(({ target }) => target),
+    (api, options) => api.batch({ items: entries.map(({ request }) => ({ request })) }, options),
+  );
+  if (reply === undefined) return;
+  await Promise.all(
+    reply.items.map(async (item, index) => {
+      const target = entries[index]?.target;
+      const token = grantedToken(item);
+      if (target !== undefined && token !== undefined) await sessions.settle(target, token);
+    }),
+  );
+}
+
+interface Entry {
+  readonly target: Target;
+  readonly request: ItemRequest;
+}
+
+function itemsOf(target: Target, random: Random): Entry[] {
+  const { namespace, key } = target;
+  const claim = (): Entry => ({
+    target,
+    request: {
+      case: "claim",
+      value: { namespace, key, claimId: randomUUID(), fingerprint: fingerprintOf(key) },
+    },
+  });
+  const lookup: Entry = { target, request: { case: "lookup", value: { namespace, key } } };
+  const draw = random.next();
+  if (draw < 0.25) return [claim(), claim()];
+  if (draw < 0.5) return [lookup, claim(), lookup];
+  return [claim()];
+}
+
+function grantedToken({ response }: BatchResponseItem): bigint | undefined {
+  if (response.case !== "claim" || response.value.outcome.case !== "claimed") return undefined;
+  return response.value.outcome.value.fencingToken;
+}
 
 /**
  * A client process: workers that claim, hold, settle and look up keys that other processes use too, until the

@@ -22,35 +22,13 @@ export interface Replacement {
 }
 
 const CLAIM = "core/store/records/claim-statements.ts";
-const CLAIMABLE = `((r.state = 0 /* forgotten */ or r.expires_at <= least(excluded.claimed_at, to_timestamp($15::float8 / 1000)))
-         and excluded.state <> 0 /* forgotten */)
-     or (r.expires_at > least(excluded.claimed_at, to_timestamp($15::float8 / 1000))
+const CLAIMABLE = `((\${LIFE_ENDED}) and excluded.state <> \${STATE.forgotten})
+     or (r.expires_at > \${LATEST}
          and (r.fingerprint is null or excluded.fingerprint is null or r.fingerprint = excluded.fingerprint)
-         and (r.state = 3 /* released */
-              or (r.state = 1 /* in progress */
+         and (r.state = \${STATE.released}
+              or (r.state = \${STATE.inProgress}
                   and r.lease_expires_at <= excluded.claimed_at
                   and (not r.holds_on_lease_expiry or excluded.accepts_ambiguous))))`;
-
-/** The end of a claim statement's values, up to the text that tells the statements from each other. */
-function valuesEnd(now: string, ending: string): string {
-  return `         ${now}, ${now}, ${now} + i.lease_ms * interval '1 millisecond',
-         ${now} + greatest(i.key_retention_s * 1000::bigint, i.lease_ms) * interval '1 millisecond',
-         now() + (least(i.key_retention_s, i.result_retention_s, i.failure_retention_s) * 1000::bigint
-                  + i.lease_ms + 120000 /* fencing margin */) * interval '1 millisecond',
-         i.claim_id, i.owner, i.fingerprint
-    from input i
-${ending}`;
-}
-
-/** The replica's time, as the last parameter of a claim of one key and of many. */
-const SERVERS_NOW = "to_timestamp($14::float8 / 1000)";
-const SERVERS_NOW_OF_MANY = "to_timestamp($15::float8 / 1000)";
-/** Where the statements differ: a claim of new keys looks at their age. */
-const ENDINGS = [
-  `   where i.accepted_until_ms is null or extract(epoch from now()) * 1000 < i.accepted_until_ms
-  on conflict (tenant_id, namespace, key) do nothing`,
-  "  on conflict (tenant_id, namespace, key) do update set",
-];
 
 /** The defects that the checker has to catch, every time. */
 export const MUTANTS: readonly Mutant[] = [
@@ -76,8 +54,8 @@ export const MUTANTS: readonly Mutant[] = [
     replacements: [
       {
         file: "core/store/records/complete-records.ts",
-        from: "    and r.fencing_token = i.fencing_token\n",
-        to: "",
+        from: "{OWN_CLAIM}\n  returning",
+        to: '{OWN_CLAIM.replace("and r.fencing_token = i.fencing_token", "")}\n  returning',
       },
       {
         file: "core/store/records/complete-records.ts",
@@ -162,17 +140,14 @@ const hints = new Map<string, { readonly outcome: ClaimOutcome; readonly untilMs
     name: "servers-clock",
     defect: "leases follow the clock of the replica that answers",
     replacements: [
-      ...ENDINGS.map((ending) => ({
-        file: CLAIM,
-        from: valuesEnd("now()", ending),
-        to: valuesEnd(SERVERS_NOW_OF_MANY, ending),
-      })),
       {
         file: CLAIM,
-        from: `         now(), now(), now() + $9::int * interval '1 millisecond',
-         now() + greatest`,
-        to: `         ${SERVERS_NOW}, ${SERVERS_NOW}, ${SERVERS_NOW} + $9::int * interval '1 millisecond',
-         ${SERVERS_NOW} + greatest`,
+        from: "function newRow(",
+        to: `function newRow(source: RowSource, state: string | number): string {
+  const replicas = \`to_timestamp($\${source === OF_ONE ? 14 : 15}::float8 / 1000)\`;
+  return rowOf(source, state).replaceAll("now()", replicas);
+}
+function rowOf(`,
       },
       {
         file: CLAIM,
@@ -217,18 +192,18 @@ const hints = new Map<string, { readonly outcome: ClaimOutcome; readonly untilMs
       },
       {
         file: "core/store/records/sweep-records.ts",
-        from: "r.expires_at <= least(now(), to_timestamp($4::float8 / 1000)) - interval '2 minutes'",
-        to: "coalesce($4::float8, 0) is not null",
+        from: "r.expires_at <= least(now(), to_timestamp($4::float8 / 1000)) -",
+        to: "coalesce($4::float8, 0) is not null and interval '0' <",
       },
       {
         file: "core/store/records/sweep-records.ts",
-        from: "r.expires_at <= least(now(), to_timestamp($3::float8 / 1000)) - interval '2 minutes'",
-        to: "coalesce($3::float8, 0) is not null",
+        from: "r.expires_at <= least(now(), to_timestamp($3::float8 / 1000)) -",
+        to: "coalesce($3::float8, 0) is not null and interval '0' <",
       },
       {
         file: "core/store/records/sweep-records.ts",
-        from: "and r.expires_at > least(now(), to_timestamp($2::float8 / 1000)) - interval '2 minutes'",
-        to: "and false",
+        from: "and r.expires_at > least(now(), to_timestamp($2::float8 / 1000)) -",
+        to: "and false and interval '0' <",
       },
     ],
     faults: [],
@@ -251,8 +226,8 @@ const hints = new Map<string, { readonly outcome: ClaimOutcome; readonly untilMs
     replacements: [
       {
         file: CLAIM,
-        from: "   where i.accepted_until_ms is null or extract(epoch from now()) * 1000 < i.accepted_until_ms\n",
-        to: "",
+        from: "{IS_YOUNG}\n  on conflict",
+        to: '{"true"}\n  on conflict',
       },
     ],
     faults: [],

@@ -1,14 +1,79 @@
 import type { ClaimCommand } from "../../domain/record.ts";
 import { booleanArray, byteaArray, float8Array, intArray, textArray } from "../sql-arrays.ts";
-import { RECORD_SELECT, type RecordRow } from "./record-row.ts";
+import { FENCING_MARGIN_MS, RECORD_SELECT, type RecordRow, STATE } from "./record-row.ts";
+import { endedAttempt, equalKeys, IN_KEY_ORDER, IS_APPENDED, WITH_ROOM } from "./record-sql.ts";
 
 /*
- * The statements of a claim, each whole: `explain (generic_plan)` accepts them as they are. All three take
- * the same thirteen parameters, as values or as arrays, and insert the same columns (statements.test.ts). The
+ * The statements of a claim. All three take the same parameters, as values or as arrays, and insert the same columns. The
  * batches have one more, the latest time at which each claim may create a new record, in milliseconds since the
  * Unix epoch; null: no limit. A take-over also has the latest time that it may take for now.
  * README.md says how statements on records are written.
  */
+
+/** The parameters of one claim in their order, with their types. */
+const PARAMETERS: Readonly<Record<string, string>> = {
+  ...{
+    tenant_id: "int",
+    namespace: "text",
+    key: "text",
+    fingerprint: "bytea",
+    claim_id: "text",
+    owner: "text",
+  },
+  ...{ accepts_ambiguous: "boolean", holds_on_lease_expiry: "boolean", lease_ms: "int" },
+  ...{ key_retention_s: "int", result_retention_s: "int", failure_retention_s: "int" },
+};
+
+/** The expressions of a new row: of a command's columns, and of its token. */
+interface RowSource {
+  readonly of: (column: string) => string;
+  readonly token: string;
+}
+
+const CLOCK = "greatest((extract(epoch from clock_timestamp()) * 1000000)::bigint, $13::bigint)";
+const OF_ONE: RowSource = {
+  of: (column) => `$${Object.keys(PARAMETERS).indexOf(column) + 1}::${PARAMETERS[column]}`,
+  token: `${CLOCK} + 1`,
+};
+const OF_MANY: RowSource = { of: (column) => `i.${column}`, token: "(select token from clock) + i.ordinal" };
+
+/** The commands of a batch, in the order of their keys, and the clock. */
+const INPUT = `with clock as materialized (
+  select ${CLOCK} as token
+), input as materialized (
+  select *
+    from (select ${Object.entries(PARAMETERS)
+      .map(([name, type], index) => `unnest($${index + 1}::${type}[]) as ${name}`)
+      .join(", ")},
+                 unnest($14::float8[]) as accepted_until_ms,
+                 generate_subscripts($1::int[], 1) as ordinal) as i
+   ${IN_KEY_ORDER}
+)`;
+
+/** Whether a key may begin a new life. */
+const IS_YOUNG = "i.accepted_until_ms is null or extract(epoch from now()) * 1000 < i.accepted_until_ms";
+
+const INSERT = `insert into records as r (
+    tenant_id, namespace, key, fencing_token, state, attempt, holds_on_lease_expiry, accepts_ambiguous, lease_ms,
+    key_retention_s, result_retention_s, failure_retention_s, first_claimed_at, claimed_at, lease_expires_at,
+    expires_at, sweep_at, claim_id, owner, fingerprint)`;
+
+/** Returns the values of INSERT's columns. */
+function newRow({ of, token }: RowSource, state: string | number): string {
+  const retentionsS = ["key_retention_s", "result_retention_s", "failure_retention_s"].map(of).join(", ");
+  return `${["tenant_id", "namespace", "key"].map(of).join(", ")}, ${token}, ${state}, 1,
+         ${["holds_on_lease_expiry", "accepts_ambiguous", "lease_ms"].map(of).join(", ")}, ${retentionsS},
+         now(), now(), now() + ${of("lease_ms")} * interval '1 millisecond',
+         now() + greatest(${of("key_retention_s")} * 1000::bigint, ${of("lease_ms")}) * interval '1 millisecond',
+         now() + (least(${retentionsS}) * 1000::bigint
+                  + ${of("lease_ms")} + ${FENCING_MARGIN_MS}) * interval '1 millisecond',
+         ${["claim_id", "owner", "fingerprint"].map(of).join(", ")}`;
+}
+
+/** The latest time that a take-over may take for now. */
+const LATEST = "least(excluded.claimed_at, to_timestamp($15::float8 / 1000))";
+const SAME_LIFE = `r.state <> ${STATE.forgotten} and r.expires_at > ${LATEST}`;
+const LIFE_ENDED = `r.state = ${STATE.forgotten} or r.expires_at <= ${LATEST}`;
 
 /**
  * Claims the keys that are not in use, of many commands: the unique constraint decides. An existing row is
@@ -27,33 +92,11 @@ import { RECORD_SELECT, type RecordRow } from "./record-row.ts";
 export const claimRecords = {
   name: "claim_records",
   text: `
-with clock as materialized (
-  select greatest((extract(epoch from clock_timestamp()) * 1000000)::bigint, $13::bigint) as token
-), input as materialized (
-  select *
-    from (select unnest($1::int[]) as tenant_id, unnest($2::text[]) as namespace, unnest($3::text[]) as key,
-                 unnest($4::bytea[]) as fingerprint, unnest($5::text[]) as claim_id, unnest($6::text[]) as owner,
-                 unnest($7::boolean[]) as accepts_ambiguous, unnest($8::boolean[]) as holds_on_lease_expiry,
-                 unnest($9::int[]) as lease_ms, unnest($10::int[]) as key_retention_s,
-                 unnest($11::int[]) as result_retention_s, unnest($12::int[]) as failure_retention_s,
-                 unnest($14::float8[]) as accepted_until_ms,
-                 generate_subscripts($1::int[], 1) as ordinal) as i
-   order by i.tenant_id, i.namespace collate "C", i.key collate "C"
-), applied as (
-  insert into records as r (
-    tenant_id, namespace, key, fencing_token, state, attempt, holds_on_lease_expiry, accepts_ambiguous, lease_ms,
-    key_retention_s, result_retention_s, failure_retention_s, first_claimed_at, claimed_at, lease_expires_at,
-    expires_at, sweep_at, claim_id, owner, fingerprint)
-  select i.tenant_id, i.namespace, i.key, (select token from clock) + i.ordinal, 1 /* in progress */, 1,
-         i.holds_on_lease_expiry, i.accepts_ambiguous, i.lease_ms,
-         i.key_retention_s, i.result_retention_s, i.failure_retention_s,
-         now(), now(), now() + i.lease_ms * interval '1 millisecond',
-         now() + greatest(i.key_retention_s * 1000::bigint, i.lease_ms) * interval '1 millisecond',
-         now() + (least(i.key_retention_s, i.result_retention_s, i.failure_retention_s) * 1000::bigint
-                  + i.lease_ms + 120000 /* fencing margin */) * interval '1 millisecond',
-         i.claim_id, i.owner, i.fingerprint
+${INPUT}, applied as (
+  ${INSERT}
+  select ${newRow(OF_MANY, STATE.inProgress)}
     from input i
-   where i.accepted_until_ms is null or extract(epoch from now()) * 1000 < i.accepted_until_ms
+   where ${IS_YOUNG}
   on conflict (tenant_id, namespace, key) do nothing
   returning fencing_token - (select token from clock) as ordinal
 )
@@ -74,18 +117,8 @@ export const claimRecord = {
   name: "claim_record",
   text: `
 with granted as (
-  insert into records as r (
-    tenant_id, namespace, key, fencing_token, state, attempt, holds_on_lease_expiry, accepts_ambiguous, lease_ms,
-    key_retention_s, result_retention_s, failure_retention_s, first_claimed_at, claimed_at, lease_expires_at,
-    expires_at, sweep_at, claim_id, owner, fingerprint)
-  values ($1::int, $2::text, $3::text, greatest((extract(epoch from clock_timestamp()) * 1000000)::bigint, $13::bigint) + 1, 1 /* in progress */, 1,
-         $8::boolean, $7::boolean, $9::int,
-         $10::int, $11::int, $12::int,
-         now(), now(), now() + $9::int * interval '1 millisecond',
-         now() + greatest($10::int * 1000::bigint, $9::int) * interval '1 millisecond',
-         now() + (least($10::int, $11::int, $12::int) * 1000::bigint
-                  + $9::int + 120000 /* fencing margin */) * interval '1 millisecond',
-         $5::text, $6::text, $4::bytea)
+  ${INSERT}
+  values (${newRow(OF_ONE, STATE.inProgress)})
   on conflict (tenant_id, namespace, key) do nothing
   returning r.fencing_token, r.claimed_at
 )
@@ -117,59 +150,29 @@ select (g.fencing_token - 1)::numeric as "baseToken",
 export const takeOverRecords = {
   name: "take_over_records",
   text: `
-with clock as materialized (
-  select greatest((extract(epoch from clock_timestamp()) * 1000000)::bigint, $13::bigint) as token
-), input as materialized (
-  select *
-    from (select unnest($1::int[]) as tenant_id, unnest($2::text[]) as namespace, unnest($3::text[]) as key,
-                 unnest($4::bytea[]) as fingerprint, unnest($5::text[]) as claim_id, unnest($6::text[]) as owner,
-                 unnest($7::boolean[]) as accepts_ambiguous, unnest($8::boolean[]) as holds_on_lease_expiry,
-                 unnest($9::int[]) as lease_ms, unnest($10::int[]) as key_retention_s,
-                 unnest($11::int[]) as result_retention_s, unnest($12::int[]) as failure_retention_s,
-                 unnest($14::float8[]) as accepted_until_ms,
-                 generate_subscripts($1::int[], 1) as ordinal) as i
-   order by i.tenant_id, i.namespace collate "C", i.key collate "C"
-), ended as materialized (
+${INPUT}, ended as materialized (
   select jsonb_build_array(was.tenant_id, was.namespace, was.key)::text as name,
          extract(epoch from was.first_claimed_at) * 1000 as first_claimed_at_ms
     from input i
     join records was
-      on was.tenant_id = i.tenant_id
-     and was.namespace = i.namespace
-     and was.key = i.key
-     and was.key >= i.key
-     and (i.tenant_id % 1, i.tenant_id % -1) = (0, 0)
-   where was.state <> 0 /* forgotten */
+      on ${equalKeys("was", "i")}
+   where was.state <> ${STATE.forgotten}
      and was.expires_at <= least(now(), to_timestamp($15::float8 / 1000))
 ), applied as (
-  insert into records as r (
-    tenant_id, namespace, key, fencing_token, state, attempt, holds_on_lease_expiry, accepts_ambiguous, lease_ms,
-    key_retention_s, result_retention_s, failure_retention_s, first_claimed_at, claimed_at, lease_expires_at,
-    expires_at, sweep_at, claim_id, owner, fingerprint)
-  select i.tenant_id, i.namespace, i.key, (select token from clock) + i.ordinal,
-         case when i.accepted_until_ms is null or extract(epoch from now()) * 1000 < i.accepted_until_ms
-              then 1 /* in progress */ else 0 /* forgotten */ end, 1,
-         i.holds_on_lease_expiry, i.accepts_ambiguous, i.lease_ms,
-         i.key_retention_s, i.result_retention_s, i.failure_retention_s,
-         now(), now(), now() + i.lease_ms * interval '1 millisecond',
-         now() + greatest(i.key_retention_s * 1000::bigint, i.lease_ms) * interval '1 millisecond',
-         now() + (least(i.key_retention_s, i.result_retention_s, i.failure_retention_s) * 1000::bigint
-                  + i.lease_ms + 120000 /* fencing margin */) * interval '1 millisecond',
-         i.claim_id, i.owner, i.fingerprint
+  ${INSERT}
+  select ${newRow(OF_MANY, `case when ${IS_YOUNG} then ${STATE.inProgress} else ${STATE.forgotten} end`)}
     from input i
   on conflict (tenant_id, namespace, key) do update set
     fencing_token = greatest(excluded.fencing_token, r.fencing_token + 1),
-    state = 1 /* in progress */,
-    attempt = case when r.state <> 0 /* forgotten */ and r.expires_at > least(excluded.claimed_at, to_timestamp($15::float8 / 1000))
-                   then r.attempt + 1 else 1 end,
+    state = ${STATE.inProgress},
+    attempt = case when ${SAME_LIFE} then r.attempt + 1 else 1 end,
     holds_on_lease_expiry = excluded.holds_on_lease_expiry,
     accepts_ambiguous = excluded.accepts_ambiguous,
     lease_ms = excluded.lease_ms,
     key_retention_s = excluded.key_retention_s,
     result_retention_s = excluded.result_retention_s,
     failure_retention_s = excluded.failure_retention_s,
-    first_claimed_at = case when r.state <> 0 /* forgotten */ and r.expires_at > least(excluded.claimed_at, to_timestamp($15::float8 / 1000))
-                            then r.first_claimed_at else excluded.first_claimed_at end,
+    first_claimed_at = case when ${SAME_LIFE} then r.first_claimed_at else excluded.first_claimed_at end,
     claimed_at = excluded.claimed_at,
     lease_expires_at = excluded.lease_expires_at,
     settled_at = null,
@@ -177,26 +180,20 @@ with clock as materialized (
     result_expires_at = null,
     claim_id = excluded.claim_id,
     owner = excluded.owner,
-    fingerprint = case when r.state <> 0 /* forgotten */ and r.expires_at > least(excluded.claimed_at, to_timestamp($15::float8 / 1000))
-                       then coalesce(r.fingerprint, excluded.fingerprint) else excluded.fingerprint end,
-    checkpoint_name = case when r.state <> 0 /* forgotten */ and r.expires_at > least(excluded.claimed_at, to_timestamp($15::float8 / 1000))
-                           then r.checkpoint_name end,
-    checkpoint_state = case when r.state <> 0 /* forgotten */ and r.expires_at > least(excluded.claimed_at, to_timestamp($15::float8 / 1000))
-                            then r.checkpoint_state end,
+    fingerprint = case when ${SAME_LIFE} then coalesce(r.fingerprint, excluded.fingerprint) else excluded.fingerprint end,
+    checkpoint_name = case when ${SAME_LIFE} then r.checkpoint_name end,
+    checkpoint_state = case when ${SAME_LIFE} then r.checkpoint_state end,
     past_attempts = case
-      when r.state = 0 /* forgotten */ or r.expires_at <= least(excluded.claimed_at, to_timestamp($15::float8 / 1000)) then null
-      when r.past_attempts -> -1 ->> 'token' = r.fencing_token::text then r.past_attempts
-      else case when jsonb_array_length(r.past_attempts) >= 16 then r.past_attempts - 0
-                else coalesce(r.past_attempts, '[]') end
-           || jsonb_strip_nulls(jsonb_object(
-                array['attempt', 'token', 'owner', 'claimed', 'checkpoint', 'ended', 'ending', 'reason'],
-                array[r.attempt::text, r.fencing_token::text, r.owner,
-                      trim_scale(extract(epoch from r.claimed_at - to_timestamp(0)) * 1000)::text, r.checkpoint_name,
-                      trim_scale(extract(epoch from coalesce(r.settled_at, excluded.claimed_at) - to_timestamp(0)) * 1000)::text,
-                      case when r.state = 3 /* released */ then 'released' else 'superseded' end,
-                      left(r.release_reason, 128)])) end,
-    checkpoint_key_id = case when r.state <> 0 /* forgotten */ and r.expires_at > least(excluded.claimed_at, to_timestamp($15::float8 / 1000))
-                             then r.checkpoint_key_id end,
+      when ${LIFE_ENDED} then null
+      when ${IS_APPENDED} then r.past_attempts
+      else case ${WITH_ROOM}
+           || ${endedAttempt({
+             ended:
+               "trim_scale(extract(epoch from coalesce(r.settled_at, excluded.claimed_at) - to_timestamp(0)) * 1000)::text",
+             ending: `case when r.state = ${STATE.released} then 'released' else 'superseded' end`,
+             reason: "r.release_reason",
+           })} end,
+    checkpoint_key_id = case when ${SAME_LIFE} then r.checkpoint_key_id end,
     release_reason = null,
     result_key_id = null,
     result_kind = null,
@@ -204,12 +201,11 @@ with clock as materialized (
     result_payload = null,
     result_content_type = null,
     result_metadata = null
-  where ((r.state = 0 /* forgotten */ or r.expires_at <= least(excluded.claimed_at, to_timestamp($15::float8 / 1000)))
-         and excluded.state <> 0 /* forgotten */)
-     or (r.expires_at > least(excluded.claimed_at, to_timestamp($15::float8 / 1000))
+  where ((${LIFE_ENDED}) and excluded.state <> ${STATE.forgotten})
+     or (r.expires_at > ${LATEST}
          and (r.fingerprint is null or excluded.fingerprint is null or r.fingerprint = excluded.fingerprint)
-         and (r.state = 3 /* released */
-              or (r.state = 1 /* in progress */
+         and (r.state = ${STATE.released}
+              or (r.state = ${STATE.inProgress}
                   and r.lease_expires_at <= excluded.claimed_at
                   and (not r.holds_on_lease_expiry or excluded.accepts_ambiguous))))
   returning r.*

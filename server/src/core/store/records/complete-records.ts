@@ -7,6 +7,13 @@ import { bigintArray, byteaArray, intArray, smallintArray, textArray } from "../
 import { createBatchedWrite, type WriteParts, writeAll } from "./batched-writes.ts";
 import { withoutLargeResult } from "./large-results.ts";
 import { idColumns, RESULT_KIND } from "./record-row.ts";
+import {
+  COMPLETE_COLUMNS,
+  IN_KEY_ORDER,
+  KEY_RETENTION_S,
+  OWN_CLAIM,
+  RESULT_RETENTION_S,
+} from "./record-sql.ts";
 
 /**
  * Completes many claims, each only if its token is the row's and the claim is still in progress, even if its
@@ -26,37 +33,15 @@ with input as materialized (
                  unnest($8::text[]) as result_content_type, unnest($9::text[]) as result_metadata,
                  unnest($10::int[]) as key_retention_s, $11::smallint as result_key_id,
                  generate_subscripts($1::int[], 1) as ordinal) as i
-   order by i.tenant_id, i.namespace collate "C", i.key collate "C"
+   ${IN_KEY_ORDER}
 ), applied as (
   update records as r set
-    state = 2 /* completed */,
-    settled_at = now(),
-    expires_at = now() + coalesce(i.key_retention_s, r.key_retention_s) * interval '1 second',
-    result_expires_at = now() + least(
-      coalesce(i.key_retention_s, r.key_retention_s),
-      case when i.result_kind = 1 /* success */ then r.result_retention_s else r.failure_retention_s end)
-      * interval '1 second',
-    result_kind = i.result_kind,
-    result_digest = i.result_digest,
-    result_payload = i.result_payload,
-    result_content_type = i.result_content_type,
-    result_key_id = i.result_key_id,
-    result_metadata = i.result_metadata
+    ${COMPLETE_COLUMNS}
   from input i
-  where r.tenant_id = i.tenant_id
-    and r.namespace = i.namespace
-    and r.key = i.key
-    and r.key >= i.key
-    and (i.tenant_id % 1, i.tenant_id % -1) = (0, 0)
-    and r.fencing_token = i.fencing_token
-    and r.state = 1 /* in progress */
-    and r.expires_at > now()
+  where ${OWN_CLAIM}
   returning i.ordinal, r.first_claimed_at, r.fingerprint,
-    coalesce(i.key_retention_s, r.key_retention_s) as key_retention_s,
-    least(
-      coalesce(i.key_retention_s, r.key_retention_s),
-      case when i.result_kind = 1 /* success */ then r.result_retention_s else r.failure_retention_s end)
-      as result_retention_s
+    ${KEY_RETENTION_S} as key_retention_s,
+    ${RESULT_RETENTION_S} as result_retention_s
 )
 select json_build_object(
          'completedAtMs', extract(epoch from now()) * 1000,

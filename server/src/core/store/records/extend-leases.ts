@@ -5,6 +5,7 @@ import { bigintArray, byteaArray, intArray, textArray } from "../sql-arrays.ts";
 import { createBatchedWrite, type WriteParts, writeAll } from "./batched-writes.ts";
 import { recordsOf } from "./read-records.ts";
 import { idColumns, RECORD_SELECT, type RecordRow } from "./record-row.ts";
+import { IN_KEY_ORDER, OWN_CLAIM } from "./record-sql.ts";
 
 /**
  * Extends many leases, each only if its token is the row's and the claim is still in progress, even if its
@@ -17,7 +18,7 @@ with input as materialized (
   select *
     from unnest($1::int[], $2::text[], $3::text[], $4::bigint[], $5::int[], $6::text[], $7::bytea[])
            as i (tenant_id, namespace, key, fencing_token, lease_ms, checkpoint_name, checkpoint_state)
-   order by i.tenant_id, i.namespace collate "C", i.key collate "C"
+   ${IN_KEY_ORDER}
 ), applied as (
   update records as r set
     lease_expires_at = greatest(r.lease_expires_at,
@@ -27,14 +28,7 @@ with input as materialized (
     checkpoint_state = case when i.checkpoint_name is null then r.checkpoint_state else i.checkpoint_state end,
     checkpoint_key_id = case when i.checkpoint_name is null then r.checkpoint_key_id else $8::smallint end
   from input i
-  where r.tenant_id = i.tenant_id
-    and r.namespace = i.namespace
-    and r.key = i.key
-    and r.key >= i.key
-    and (i.tenant_id % 1, i.tenant_id % -1) = (0, 0)
-    and r.fencing_token = i.fencing_token
-    and r.state = 1 /* in progress */
-    and r.expires_at > now()
+  where ${OWN_CLAIM}
   returning r.*
 )
 select ${RECORD_SELECT},

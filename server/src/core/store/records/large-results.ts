@@ -4,7 +4,8 @@ import { createReplyRoom, type ReplyRoom, replyTooLarge, unboundedBytes } from "
 import type { TenantLimiter } from "../batching/fair-queue.ts";
 import { createShardedBatcher, type RecordsDatabase } from "../batching/sharded-batcher.ts";
 import { bigintArray } from "../sql-arrays.ts";
-import { AbsentPayload, type IdRow, idColumns, nameOfRow, type RecordRow } from "./record-row.ts";
+import { AbsentPayload, type IdRow, idColumns, nameOfRow, type RecordRow, STATE } from "./record-row.ts";
+import { equalKeys } from "./record-sql.ts";
 import type { RecordValues } from "./record-values.ts";
 
 /**
@@ -18,13 +19,9 @@ const readPayloads = {
 select r.tenant_id, r.namespace, r.key, r.result_key_id, r.result_metadata, r.result_payload
   from unnest($1::int[], $2::text[], $3::text[], $4::bigint[]) as i (tenant_id, namespace, key, fencing_token)
   join records r
-    on r.tenant_id = i.tenant_id
-   and r.namespace = i.namespace
-   and r.key = i.key
-   and r.key >= i.key
-   and (i.tenant_id % 1, i.tenant_id % -1) = (0, 0)
+    on ${equalKeys("r", "i")}
  where r.fencing_token = i.fencing_token
-   and r.state = 2 /* completed */`,
+   and r.state = ${STATE.completed}`,
 };
 
 type ResultRow = IdRow & Pick<RecordRow, "result_key_id" | "result_metadata" | "result_payload">;

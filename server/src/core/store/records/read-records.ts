@@ -15,7 +15,9 @@ import {
   parseRecord,
   RECORD_SELECT,
   type RecordRow,
+  STATE,
 } from "./record-row.ts";
+import { equalKeys, INLINE_RESULT } from "./record-sql.ts";
 import type { RecordValues } from "./record-values.ts";
 
 /**
@@ -26,19 +28,10 @@ const readRecords = {
   text: `
 select ${RECORD_SELECT},
        r.checkpoint_state,
-       case when octet_length(r.result_payload) + coalesce(octet_length(r.result_metadata), 0) <= 65536
-            then r.result_metadata end as result_metadata,
-       case when octet_length(r.result_payload) + coalesce(octet_length(r.result_metadata), 0) <= 65536
-            then r.result_payload end as result_payload,
-       octet_length(r.result_payload) + coalesce(octet_length(r.result_metadata), 0) as result_bytes,
-       r.result_key_id, r.checkpoint_key_id
+       ${INLINE_RESULT}
   from unnest($1::int[], $2::text[], $3::text[]) as i (tenant_id, namespace, key)
   join records r
-    on r.tenant_id = i.tenant_id
-   and r.namespace = i.namespace
-   and r.key = i.key
-   and r.key >= i.key
-   and (i.tenant_id % 1, i.tenant_id % -1) = (0, 0)`,
+    on ${equalKeys("r", "i")}`,
 };
 
 const MAX_IN_FLIGHT = 1;
@@ -119,12 +112,8 @@ with in_progress as materialized (
   select i.ordinal
     from unnest($1::int[], $2::text[], $3::text[]) with ordinality as i (tenant_id, namespace, key, ordinal)
     join records r
-      on r.tenant_id = i.tenant_id
-     and r.namespace = i.namespace
-     and r.key = i.key
-     and r.key >= i.key
-     and (i.tenant_id % 1, i.tenant_id % -1) = (0, 0)
-   where r.state = 1 /* in progress */
+      on ${equalKeys("r", "i")}
+   where r.state = ${STATE.inProgress}
      and r.lease_expires_at > now()
      and r.expires_at > now()
 )

@@ -10,20 +10,16 @@ import {
 } from "../../domain/record.ts";
 import { intArray, textArray } from "../sql-arrays.ts";
 
-/**
- * The numbers of `records.state`. SQL texts hold the numbers, each with its name in a comment
- * (statements.test.ts).
- */
+/** The numbers of `records.state`. */
 export const STATE = { forgotten: 0, inProgress: 1, completed: 2, released: 3 } as const;
 
-/** The numbers of `records.result_kind`; in SQL texts as those of STATE. */
+/** The numbers of `records.result_kind`. */
 export const RESULT_KIND = { success: 1, failure: 2 } as const;
 
 /**
  * How long a row stays after its retention has ended or its record was forgotten. The row keeps the key's
  * fencing token, and must outlast every statement that read the clock before, which a statement's
- * timeouts end after 6 s, and the time in which replicas learn of a floor (decisions/0025-tokens-from-the-clock.md). SQL
- * texts hold the number (statements.test.ts).
+ * timeouts end after 6 s, and the time in which replicas learn of a floor (decisions/0025-tokens-from-the-clock.md).
  */
 export const FENCING_MARGIN_MS = 120_000;
 

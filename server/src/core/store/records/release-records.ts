@@ -4,7 +4,8 @@ import type { RecordsDatabase } from "../batching/sharded-batcher.ts";
 import { bigintArray, textArray } from "../sql-arrays.ts";
 import { createBatchedWrite, type WriteParts, writeAll } from "./batched-writes.ts";
 import { recordsOf } from "./read-records.ts";
-import { idColumns, RECORD_SELECT, type RecordRow } from "./record-row.ts";
+import { idColumns, RECORD_SELECT, type RecordRow, STATE } from "./record-row.ts";
+import { IN_KEY_ORDER, OWN_CLAIM } from "./record-sql.ts";
 
 /**
  * Releases many claims, each only if its token is the row's and the claim is still in progress, even if its
@@ -17,21 +18,14 @@ with input as materialized (
   select *
     from unnest($1::int[], $2::text[], $3::text[], $4::bigint[], $5::text[])
            as i (tenant_id, namespace, key, fencing_token, release_reason)
-   order by i.tenant_id, i.namespace collate "C", i.key collate "C"
+   ${IN_KEY_ORDER}
 ), applied as (
   update records as r set
-    state = 3 /* released */,
+    state = ${STATE.released},
     settled_at = now(),
     release_reason = i.release_reason
   from input i
-  where r.tenant_id = i.tenant_id
-    and r.namespace = i.namespace
-    and r.key = i.key
-    and r.key >= i.key
-    and (i.tenant_id % 1, i.tenant_id % -1) = (0, 0)
-    and r.fencing_token = i.fencing_token
-    and r.state = 1 /* in progress */
-    and r.expires_at > now()
+  where ${OWN_CLAIM}
   returning r.*
 )
 select ${RECORD_SELECT},

@@ -1,6 +1,8 @@
 import { limitLocks } from "../limit-locks.ts";
 import type { Pool, Statement } from "../pool.ts";
-import { STORED_BYTES } from "../tenants/tenant-totals.ts";
+import { STORED_BYTES, STORED_RESULT_BYTES } from "../tenants/tenant-totals.ts";
+import { STATE } from "./record-row.ts";
+import { equalKeys, FENCING_MARGIN } from "./record-sql.ts";
 
 /*
  * The last parameter of each statement is the latest time that it may take for now, in milliseconds since the
@@ -35,12 +37,12 @@ select (count(*) filter (where ordinal <= $1::int))::int as due,
  * What both deletions return of their rows, by namespace: the number, the bytes, and the keys that are sampled by the seed
  * $1, or are of forgotten records; no keys if the seed is null.
  */
-export const SWEPT_BY_NAMESPACE = `returning r.tenant_id, r.namespace,
+const SWEPT_BY_NAMESPACE = `returning r.tenant_id, r.namespace,
     ${STORED_BYTES} as freed_bytes,
     r.key, r.state, r.first_claimed_at, r.expires_at
 ), totals as (
   select tenant_id, namespace, count(*)::int as records, sum(freed_bytes)::numeric as freed_bytes,
-         array_agg(key) as keys, array_agg(state = 0 /* forgotten */) as forgotten,
+         array_agg(key) as keys, array_agg(state = ${STATE.forgotten}) as forgotten,
          array_agg(first_claimed_at) as claimed, array_agg(expires_at) as ended
     from swept
    group by tenant_id, namespace
@@ -70,7 +72,7 @@ const deleteEndedRecords = {
 with swept as (
   delete from records r
    where r.sweep_at between $2::timestamptz and $3::timestamptz
-     and r.expires_at <= least(now(), to_timestamp($4::float8 / 1000)) - interval '2 minutes'
+     and r.expires_at <= least(now(), to_timestamp($4::float8 / 1000)) - ${FENCING_MARGIN}
   ${SWEPT_BY_NAMESPACE}`,
 };
 
@@ -92,12 +94,8 @@ with input as materialized (
 ), swept as (
   delete from records r
    using input i
-   where r.tenant_id = i.tenant_id
-     and r.namespace = i.namespace
-     and r.key = i.key
-     and r.key >= i.key
-     and (i.tenant_id % 1, i.tenant_id % -1) = (0, 0)
-     and r.expires_at <= least(now(), to_timestamp($3::float8 / 1000)) - interval '2 minutes'
+   where ${equalKeys("r", "i")}
+     and r.expires_at <= least(now(), to_timestamp($3::float8 / 1000)) - ${FENCING_MARGIN}
   ${SWEPT_BY_NAMESPACE}`,
 };
 
@@ -116,18 +114,16 @@ const putOffRecords = {
 with input as materialized (
   select due.*,
          case
-           when due.state <> 2 /* completed */ then interval '2 minutes' + least(
+           when due.state <> ${STATE.completed} then ${FENCING_MARGIN} + least(
              due.expires_at,
              greatest(due.lease_expires_at, least(now(), to_timestamp($2::float8 / 1000)))
                + least(due.result_retention_s, due.failure_retention_s) * interval '1 second')
            when due.result_expires_at > least(now(), to_timestamp($2::float8 / 1000)) and due.result_expires_at < due.expires_at then due.result_expires_at
-           else due.expires_at + interval '2 minutes' end as next_sweep_at,
+           else due.expires_at + ${FENCING_MARGIN} end as next_sweep_at,
          coalesce(due.result_expires_at > least(now(), to_timestamp($2::float8 / 1000)), false) as keeps_result
     from (select r.tenant_id, r.namespace, r.key, r.state, r.fencing_token, r.sweep_at, r.expires_at, r.lease_expires_at,
                  r.result_expires_at, r.result_retention_s, r.failure_retention_s,
-                 coalesce(octet_length(r.result_payload) - case when r.result_key_id is null then 0 else 28 end, 0)
-                   + coalesce(case when r.result_key_id is null then octet_length(r.result_metadata)
-                                   else octet_length(r.result_metadata) * 3 / 4 - 28 end, 0) as result_bytes
+                 ${STORED_RESULT_BYTES} as result_bytes
             from records r
            where r.sweep_at <= least(now(), to_timestamp($2::float8 / 1000))
            order by r.sweep_at
@@ -140,17 +136,13 @@ with input as materialized (
     result_content_type = case when i.keeps_result then r.result_content_type end,
     result_metadata = case when i.keeps_result then r.result_metadata end
   from input i
-   where r.tenant_id = i.tenant_id
-     and r.namespace = i.namespace
-     and r.key = i.key
-     and r.key >= i.key
-     and (i.tenant_id % 1, i.tenant_id % -1) = (0, 0)
+   where ${equalKeys("r", "i")}
      and coalesce(r.sweep_at, '-infinity') = i.sweep_at
      and r.fencing_token = i.fencing_token
      and r.state = i.state
      and r.expires_at = i.expires_at
      and r.result_expires_at is not distinct from i.result_expires_at
-     and r.expires_at > least(now(), to_timestamp($2::float8 / 1000)) - interval '2 minutes'
+     and r.expires_at > least(now(), to_timestamp($2::float8 / 1000)) - ${FENCING_MARGIN}
   returning r.tenant_id, r.namespace, case when r.result_payload is null then i.result_bytes else 0 end as freed_bytes
 )
 select tenant_id as "tenantId", namespace, count(*)::int as records, sum(freed_bytes)::numeric as "freedBytes"

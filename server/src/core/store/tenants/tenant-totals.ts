@@ -2,14 +2,20 @@ import type { StoredTotals } from "../../domain/quotas.ts";
 import type { Runner } from "../pool.ts";
 import { bigintArray, intArray } from "../sql-arrays.ts";
 
+/** What encryption adds to a value: nonce and tag. */
+export const SEALED_OVERHEAD_BYTES = 28;
+
+/** The stored bytes of the result of a row `r` of records, as they are in plain form. */
+export const STORED_RESULT_BYTES = `coalesce(octet_length(r.result_payload) - case when r.result_key_id is null then 0 else ${SEALED_OVERHEAD_BYTES} end, 0)
+       + coalesce(case when r.result_key_id is null then octet_length(r.result_metadata)
+                       else octet_length(r.result_metadata) * 3 / 4 - ${SEALED_OVERHEAD_BYTES} end, 0)`;
+
 /**
  * The stored bytes of a row `r` of records, as they are in plain form: neither encryption nor a change of keys
  * changes what a tenant's quota counts.
  */
-export const STORED_BYTES = `(coalesce(octet_length(r.result_payload) - case when r.result_key_id is null then 0 else 28 end, 0)
-       + coalesce(case when r.result_key_id is null then octet_length(r.result_metadata)
-                       else octet_length(r.result_metadata) * 3 / 4 - 28 end, 0)
-       + coalesce(octet_length(r.checkpoint_state) - case when r.checkpoint_key_id is null then 0 else 28 end, 0)
+export const STORED_BYTES = `(${STORED_RESULT_BYTES}
+       + coalesce(octet_length(r.checkpoint_state) - case when r.checkpoint_key_id is null then 0 else ${SEALED_OVERHEAD_BYTES} end, 0)
     )`;
 
 /** The growth of a tenant's stored totals, negative if they shrank. */

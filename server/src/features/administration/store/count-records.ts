@@ -1,4 +1,5 @@
 import type { Runner } from "../../../core/store/pool.ts";
+import { STATE } from "../../../core/store/records/record-row.ts";
 import { fromRow, type RowOf } from "../../../core/store/rows.ts";
 
 /** Counts of a range of a namespace's records. */
@@ -15,7 +16,7 @@ export interface RecordCounts {
   readonly oldestAmbiguousSinceMs: number | undefined;
 }
 
-/** Rows that one statement examines: some tens of milliseconds. The text of the statement holds the number. */
+/** Rows that one statement examines: some tens of milliseconds. */
 export const MAX_COUNTED = 20_000;
 
 /** Counts rows in the order of the primary key. A forgotten row, or one whose retention has ended, is not counted. */
@@ -24,9 +25,9 @@ const countStates = {
   text: `
 with examined as materialized (
   select r.key, r.lease_expires_at,
-         case when r.expires_at <= least(now(), to_timestamp($4::float8 / 1000)) or r.state = 0 /* forgotten */ then 'ended'
-              when r.state = 2 /* completed */ then 'completed'
-              when r.state = 3 /* released */ then 'released'
+         case when r.expires_at <= least(now(), to_timestamp($4::float8 / 1000)) or r.state = ${STATE.forgotten} then 'ended'
+              when r.state = ${STATE.completed} then 'completed'
+              when r.state = ${STATE.released} then 'released'
               when r.lease_expires_at > now() then 'inProgress'
               when r.holds_on_lease_expiry then 'ambiguous'
               else 'lapsed' end as phase
@@ -35,7 +36,7 @@ with examined as materialized (
      and r.namespace = $2::text
      and (r.namespace, r.key) > ($2::text, $3::text)
    order by r.namespace, r.key
-   limit 20000
+   limit ${MAX_COUNTED}
 )
 select count(*)::int as examined,
        max(key) as "lastKey",

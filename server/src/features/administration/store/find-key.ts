@@ -1,6 +1,11 @@
 import type { LiveRecord } from "../../../core/domain/record.ts";
 import type { Runner } from "../../../core/store/pool.ts";
-import { listedRecord, RECORD_SELECT, type RecordRow } from "../../../core/store/records/record-row.ts";
+import {
+  listedRecord,
+  RECORD_SELECT,
+  type RecordRow,
+  STATE,
+} from "../../../core/store/records/record-row.ts";
 import { textArray } from "../../../core/store/sql-arrays.ts";
 import type { Scan } from "../pages.ts";
 import { findNamespacesInUse, NAMESPACES_PER_LOOK } from "./list-namespaces-in-use.ts";
@@ -19,7 +24,7 @@ select ${RECORD_SELECT},
     on r.tenant_id = $1::int
    and r.namespace = i.namespace
    and r.key = $3::text
- where r.state <> 0 /* forgotten */
+ where r.state <> ${STATE.forgotten}
    and r.expires_at > least(now(), to_timestamp($5::float8 / 1000))
  order by r.namespace
  limit $4::int`,

@@ -1,5 +1,6 @@
 import type { UsedNamespace } from "../../../core/claims/after-operation.ts";
 import type { Runner } from "../../../core/store/pool.ts";
+import { STATE } from "../../../core/store/records/record-row.ts";
 import { fromRow, type RowOf } from "../../../core/store/rows.ts";
 import { latenessBucket } from "../../usage/lateness.ts";
 import { type KeyObservations, PROMPT_MS } from "../domain/key-quality.ts";
@@ -194,7 +195,7 @@ const readExampleRecords = {
   name: "read_example_records",
   text: `
 select e.key, e.fingerprint, extract(epoch from e.first_claimed_at) * 1000 as "firstClaimedAtMs"
-  from (select r.key, r.fingerprint, r.first_claimed_at, r.state <> 0 /* forgotten */ and r.expires_at > now() as is_live
+  from (select r.key, r.fingerprint, r.first_claimed_at, r.state <> ${STATE.forgotten} and r.expires_at > now() as is_live
           from records r
          where r.tenant_id = $1::int
            and r.namespace = $2::text

@@ -1,5 +1,6 @@
 import type { UsedNamespace } from "../../../core/claims/after-operation.ts";
 import type { Runner } from "../../../core/store/pool.ts";
+import { equalKeys } from "../../../core/store/records/record-sql.ts";
 import {
   bigintArray,
   byteaArray,
@@ -140,11 +141,7 @@ with input as materialized (
 )
 delete from insight_sampled_keys k
  using input i
- where k.tenant_id = i.tenant_id
-   and k.namespace = i.namespace
-   and k.key_hash = i.key_hash
-   and k.key_hash >= i.key_hash
-   and (i.tenant_id % 1, i.tenant_id % -1) = (0, 0)`,
+ where ${equalKeys("k", "i", "key_hash")}`,
 };
 
 /** Deletes the sampled claims of forgotten keys. */

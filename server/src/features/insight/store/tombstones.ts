@@ -1,5 +1,6 @@
 import type { UsedNamespace } from "../../../core/claims/after-operation.ts";
 import type { Runner } from "../../../core/store/pool.ts";
+import { equalKeys } from "../../../core/store/records/record-sql.ts";
 import {
   booleanArray,
   byteaArray,
@@ -73,11 +74,7 @@ with input as materialized (
   delete from insight_tombstones t
    using input i
    where i.forgotten
-     and t.tenant_id = i.tenant_id
-     and t.namespace = i.namespace
-     and t.hash = i.hash
-     and t.hash >= i.hash
-     and (i.tenant_id % 1, i.tenant_id % -1) = (0, 0)
+     and ${equalKeys("t", "i", "hash")}
 )
 select tenant_id as "tenantId", namespace, shift, held from samples`,
 };

@@ -1,11 +1,13 @@
 import type { Runner } from "../../../core/store/pool.ts";
+import { STATE } from "../../../core/store/records/record-row.ts";
+import { equalKeys, FENCING_MARGIN } from "../../../core/store/records/record-sql.ts";
 import type { ClaimedBefore } from "../record-job.ts";
-import { type PageOutcome, type RecordPage, runOnPage } from "./record-page.ts";
+import { type PageOutcome, pageRows, type RecordPage, runOnPage } from "./record-page.ts";
 
 /** What an update of a record sets when its key is forgotten. */
-export const FORGET_COLUMNS = `state = 0 /* forgotten */,
+export const FORGET_COLUMNS = `state = ${STATE.forgotten},
     expires_at = now(),
-    sweep_at = now() + interval '2 minutes',
+    sweep_at = now() + ${FENCING_MARGIN},
     claim_id = '',
     owner = '',
     fingerprint = null,
@@ -31,23 +33,13 @@ const forgetRecords = {
   name: "forget_records",
   text: `
 with page as materialized (
-  select tenant_id, namespace, key
-    from records
-   where tenant_id = $1::int
-     and namespace = $2::text
-     and key > $3::text
-   order by key
-   limit $4::int
+  ${pageRows()}
 ), forgotten as (
   update records r set
     ${FORGET_COLUMNS}
   from page p
-  where r.tenant_id = p.tenant_id
-    and r.namespace = p.namespace
-    and r.key = p.key
-    and r.key >= p.key
-    and (p.tenant_id % 1, p.tenant_id % -1) = (0, 0)
-    and r.state <> 0 /* forgotten */
+  where ${equalKeys("r", "p")}
+    and r.state <> ${STATE.forgotten}
     and (r.claimed_at <= to_timestamp($5::float8 / 1000)
          or (r.claimed_at > to_timestamp($7::float8 / 1000) and r.claimed_at <= to_timestamp($6::float8 / 1000)))
   returning 1
@@ -74,21 +66,11 @@ const removeRecords = {
   name: "remove_records",
   text: `
 with page as materialized (
-  select tenant_id, namespace, key
-    from records
-   where tenant_id = $1::int
-     and namespace = $2::text
-     and key > $3::text
-   order by key
-   limit $4::int
+  ${pageRows()}
 ), removed as (
   delete from records r
    using page p
-   where r.tenant_id = p.tenant_id
-     and r.namespace = p.namespace
-     and r.key = p.key
-     and r.key >= p.key
-     and (p.tenant_id % 1, p.tenant_id % -1) = (0, 0)
+   where ${equalKeys("r", "p")}
   returning 1
 )
 select (select count(*) from page)::int as examined, (select max(key) from page) as last_key,

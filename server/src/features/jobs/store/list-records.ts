@@ -44,7 +44,7 @@ export function keptAttemptOf({ recordJob }: Pick<RecordFilter, "recordJob">): s
 export const MAX_EXAMINED = 5000;
 
 /** The numbers by which a filter names states: those of STATE, and one for a state that no row holds. */
-export const FILTER_STATE = { ...STATE, ambiguous: 4 } as const;
+const FILTER_STATE = { ...STATE, ambiguous: 4 } as const;
 
 /**
  * Examines a range of the primary key, and returns the rows that match the filter. A forgotten row, or one
@@ -55,7 +55,7 @@ const scanRecords = {
   name: "scan_records",
   text: `
 with examined as materialized (
-  select r.state <> 0 /* forgotten */
+  select r.state <> ${STATE.forgotten}
            and r.expires_at > least(now(), to_timestamp($15::float8 / 1000))
            and starts_with(r.key, $6::text)
            and r.claimed_at >= coalesce(to_timestamp($7::float8 / 1000), '-infinity')
@@ -70,14 +70,14 @@ with examined as materialized (
          null::bytea as checkpoint_state, null::text as result_metadata, null::bytea as result_payload
     from records r
    cross join lateral (
-     select case when r.state = 1 /* in progress */ and r.holds_on_lease_expiry and r.lease_expires_at <= now()
-                 then 4 /* ambiguous */ else r.state end as state
+     select case when r.state = ${STATE.inProgress} and r.holds_on_lease_expiry and r.lease_expires_at <= now()
+                 then ${FILTER_STATE.ambiguous} else r.state end as state
    ) derived
    where r.tenant_id = $1::int
      and (r.namespace, r.key) >= ($2::text, $3::text)
      and (r.namespace, r.key) < ($4::text, $5::text)
    order by r.namespace, r.key
-   limit 5000
+   limit ${MAX_EXAMINED}
 )
 (select *, (select count(*) from examined)::int as rows_examined
    from examined where wanted order by namespace, key limit $10::int)

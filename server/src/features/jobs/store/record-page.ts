@@ -32,6 +32,17 @@ interface PageRow {
   readonly outdated_copies?: number;
 }
 
+/** Returns the query for rows of a page. @param columns of records, beside the key. */
+export function pageRows(columns = ""): string {
+  return `select tenant_id, namespace, key${columns}
+    from records
+   where tenant_id = $1::int
+     and namespace = $2::text
+     and key > $3::text
+   order by key
+   limit $4::int`;
+}
+
 /**
  * Runs a statement whose parameters 1 to 4 name a page: tenant, namespace, key before it, maximum number of
  * records.

@@ -6,24 +6,40 @@ import {
   RECORD_SELECT,
   RESULT_KIND,
   type RecordRow,
+  STATE,
 } from "../../../core/store/records/record-row.ts";
+import {
+  COMPLETE_COLUMNS,
+  endedAttempt,
+  INLINE_RESULT,
+  IS_APPENDED,
+  WITH_ROOM,
+} from "../../../core/store/records/record-sql.ts";
 import type { RecordValues } from "../../../core/store/records/record-values.ts";
 import type { ResolveCommand } from "../resolution.ts";
 import { FORGET_COLUMNS, raiseCacheGeneration } from "./forget-records.ts";
+
+const BY_KEY = "r.tenant_id = $1::int and r.namespace = $2::text and r.key = $3::text";
+
+/**
+ * Returns the row's past attempts with the one that ends, and the record job that ends it; that replaces the attempt if an earlier
+ * resolution appended it.
+ */
+function pastAttempts(reason: string, job: string): string {
+  const ended = "(extract(epoch from now() - to_timestamp(0)) * 1000)::text";
+  return `case when ${IS_APPENDED} then r.past_attempts - -1
+           ${WITH_ROOM}
+      || ${endedAttempt({ ended, ending: "'resolved'", reason, job })}`;
+}
 
 const lockRecordRow = {
   name: "lock_record",
   text: `
 select ${RECORD_SELECT},
        r.checkpoint_state,
-       case when octet_length(r.result_payload) + coalesce(octet_length(r.result_metadata), 0) <= 65536
-            then r.result_metadata end as result_metadata,
-       r.result_key_id, r.checkpoint_key_id,
-       case when octet_length(r.result_payload) + coalesce(octet_length(r.result_metadata), 0) <= 65536
-            then r.result_payload end as result_payload,
-       octet_length(r.result_payload) + coalesce(octet_length(r.result_metadata), 0) as result_bytes
+       ${INLINE_RESULT}
   from records r
- where r.tenant_id = $1::int and r.namespace = $2::text and r.key = $3::text
+ where ${BY_KEY}
    for update`,
 };
 
@@ -51,31 +67,19 @@ const forgetRecordRow = {
   text: `
 update records as r set
     ${FORGET_COLUMNS}
- where r.tenant_id = $1::int and r.namespace = $2::text and r.key = $3::text`,
+ where ${BY_KEY}`,
 };
 
-/**
- * Appends the attempt that ends, as `take_over_records` does, with the record job that ends it; replaces it if an earlier
- * resolution appended it.
- */
 const releaseRecordRow = {
   name: "resolve_as_released",
   text: `
 with changed as (
   update records as r set
-    state = 3 /* released */,
+    state = ${STATE.released},
     settled_at = now(),
     release_reason = $4::text,
-    past_attempts =
-      case when r.past_attempts -> -1 ->> 'token' = r.fencing_token::text then r.past_attempts - -1
-           when jsonb_array_length(r.past_attempts) >= 16 then r.past_attempts - 0
-           else coalesce(r.past_attempts, '[]') end
-      || jsonb_strip_nulls(jsonb_object(
-           array['attempt', 'token', 'owner', 'claimed', 'checkpoint', 'ended', 'ending', 'reason', 'job'],
-           array[r.attempt::text, r.fencing_token::text, r.owner,
-                 trim_scale(extract(epoch from r.claimed_at - to_timestamp(0)) * 1000)::text, r.checkpoint_name,
-                 (extract(epoch from now() - to_timestamp(0)) * 1000)::text, 'resolved', left($4::text, 128), $5::text]))
- where r.tenant_id = $1::int and r.namespace = $2::text and r.key = $3::text
+    past_attempts = ${pastAttempts("$4::text", "$5::text")}
+ where ${BY_KEY}
   returning r.*
 )
 select ${RECORD_SELECT},
@@ -83,39 +87,18 @@ select ${RECORD_SELECT},
   from changed r`,
 };
 
-/** Sets the columns that `complete_records` sets, and appends the attempt as `resolve_as_released` does. */
 const completeRecordRow = {
   name: "resolve_as_completed",
   text: `
 with changed as (
   update records as r set
-    state = 2 /* completed */,
-    settled_at = now(),
-    expires_at = now() + coalesce(i.key_retention_s, r.key_retention_s) * interval '1 second',
-    result_expires_at = now() + least(
-      coalesce(i.key_retention_s, r.key_retention_s),
-      case when i.result_kind = 1 /* success */ then r.result_retention_s else r.failure_retention_s end)
-      * interval '1 second',
-    result_kind = i.result_kind,
-    result_digest = i.result_digest,
-    result_payload = i.result_payload,
-    result_content_type = i.result_content_type,
-    result_key_id = i.result_key_id,
-    result_metadata = i.result_metadata,
+    ${COMPLETE_COLUMNS},
     release_reason = null,
-    past_attempts =
-      case when r.past_attempts -> -1 ->> 'token' = r.fencing_token::text then r.past_attempts - -1
-           when jsonb_array_length(r.past_attempts) >= 16 then r.past_attempts - 0
-           else coalesce(r.past_attempts, '[]') end
-      || jsonb_strip_nulls(jsonb_object(
-           array['attempt', 'token', 'owner', 'claimed', 'checkpoint', 'ended', 'ending', 'reason', 'job'],
-           array[r.attempt::text, r.fencing_token::text, r.owner,
-                 trim_scale(extract(epoch from r.claimed_at - to_timestamp(0)) * 1000)::text, r.checkpoint_name,
-                 (extract(epoch from now() - to_timestamp(0)) * 1000)::text, 'resolved', left($10::text, 128), $11::text]))
+    past_attempts = ${pastAttempts("$10::text", "$11::text")}
   from (select $4::smallint as result_kind, $5::bytea as result_digest, $6::bytea as result_payload,
                $7::text as result_content_type, $8::text as result_metadata, $9::smallint as result_key_id,
                null::int as key_retention_s) i
- where r.tenant_id = $1::int and r.namespace = $2::text and r.key = $3::text
+ where ${BY_KEY}
   returning r.*
 )
 select ${RECORD_SELECT},

@@ -1,9 +1,11 @@
 import type { Runner } from "../../../core/store/pool.ts";
+import { FENCING_MARGIN_MS, RESULT_KIND, STATE } from "../../../core/store/records/record-row.ts";
+import { equalKeys } from "../../../core/store/records/record-sql.ts";
 import type { ClaimedBefore, RetentionChange } from "../record-job.ts";
-import { type PageOutcome, type RecordPage, runOnPage } from "./record-page.ts";
+import { type PageOutcome, pageRows, type RecordPage, runOnPage } from "./record-page.ts";
 
 /*
- * The only statements on records that are assembled, because they need a row's new retention 20 times. SQL
+ * The statements need a row's new retention 20 times. SQL
  * cannot name it once for `set` and `where` of an update: `from` cannot refer to the updated row, and a query
  * that computes it before the update would need `for update`, which Citus allows for a single key only.
  *
@@ -33,54 +35,44 @@ function restamped(stampedS: string, oldS: string, newS: string): string {
  * record.
  */
 const STAMPED_KEY_S = `
-  case when r.state = 2 /* completed */
+  case when r.state = ${STATE.completed}
        then extract(epoch from r.expires_at - r.settled_at)::int else r.key_retention_s end`;
 const NEW_KEY_S = `(${restamped(STAMPED_KEY_S, "$5::int", "$8::int")})`;
 const NEW_RESULT_S = `least(${NEW_KEY_S}, ${restamped("r.result_retention_s", "$6::int", "$9::int")})`;
 const NEW_FAILURE_S = `least(${NEW_KEY_S}, ${restamped("r.failure_retention_s", "$7::int", "$10::int")})`;
 
 /** Returns when the record ends, or a number of seconds after that. */
-function endsAt(afterS: 0 | 120): string {
+function endsAt(afterS: number): string {
   return `greatest(
-    coalesce(case when r.state = 2 /* completed */ then r.settled_at else r.claimed_at end, null)
+    coalesce(case when r.state = ${STATE.completed} then r.settled_at else r.claimed_at end, null)
       + coalesce(${NEW_KEY_S} + ${afterS}, null) * interval '1 second',
-    coalesce(case when r.state = 1 /* in progress */ then r.lease_expires_at end, null)
+    coalesce(case when r.state = ${STATE.inProgress} then r.lease_expires_at end, null)
       + ${afterS} * interval '1 second')`;
 }
 const NEW_EXPIRES_AT = endsAt(0);
 /** A result whose retention has ended stays expired, because the sweep may have dropped it. */
 const NEW_RESULT_EXPIRES_AT = `
-  coalesce(case when r.state <> 2 /* completed */ then null
+  coalesce(case when r.state <> ${STATE.completed} then null
                 when r.result_expires_at <= m.now then r.result_expires_at
                 else r.settled_at end, null)
     + coalesce(case when r.result_expires_at <= m.now then 0
-                    when r.result_kind = 1 /* success */ then ${NEW_RESULT_S}
+                    when r.result_kind = ${RESULT_KIND.success} then ${NEW_RESULT_S}
                     else ${NEW_FAILURE_S} end, null) * interval '1 second'`;
 
 /** Selects the live records of the page whose retention changes. */
 const CHANGES = `
-      r.tenant_id = p.tenant_id
-  and r.namespace = p.namespace
-  and r.key = p.key
-  and r.key >= p.key
-  and (p.tenant_id % 1, p.tenant_id % -1) = (0, 0)
-  and r.state <> 0 /* forgotten */
+      ${equalKeys("r", "p")}
+  and r.state <> ${STATE.forgotten}
   and r.expires_at > m.now
   and ((${NEW_EXPIRES_AT}, ${NEW_RESULT_EXPIRES_AT}) is distinct from (r.expires_at, r.result_expires_at)
-       or (r.state <> 2 /* completed */
+       or (r.state <> ${STATE.completed}
            and (${NEW_RESULT_S}, ${NEW_FAILURE_S}) is distinct from (r.result_retention_s, r.failure_retention_s)))`;
 
 const restampRecords = {
   name: "restamp_records",
   text: `
 with page as materialized (
-  select tenant_id, namespace, key, settled_at, expires_at, result_expires_at
-    from records
-   where tenant_id = $1::int
-     and namespace = $2::text
-     and key > $3::text
-   order by key
-   limit $4::int
+  ${pageRows(", settled_at, expires_at, result_expires_at")}
 ), moment as materialized (
   select least(now(), to_timestamp($11::float8 / 1000)) as now
 ), changed as (
@@ -90,13 +82,13 @@ with page as materialized (
     failure_retention_s = ${NEW_FAILURE_S},
     expires_at = ${NEW_EXPIRES_AT},
     result_expires_at = ${NEW_RESULT_EXPIRES_AT},
-    sweep_at = least(r.sweep_at, ${endsAt(120)}, ${NEW_RESULT_EXPIRES_AT})
+    sweep_at = least(r.sweep_at, ${endsAt(FENCING_MARGIN_MS / 1000)}, ${NEW_RESULT_EXPIRES_AT})
   from page p cross join moment m
   where ${CHANGES}
   and (r.claimed_at <= to_timestamp($12::float8 / 1000)
        or (r.claimed_at > to_timestamp($11::float8 / 1000) and r.claimed_at <= to_timestamp($13::float8 / 1000)))
   returning r.expires_at,
-            r.state = 2 /* completed */
+            r.state = ${STATE.completed}
               and (p.settled_at = r.settled_at and p.expires_at <= r.expires_at
                    and p.result_expires_at <= r.result_expires_at) is not true as outdates_copies
 )
@@ -110,13 +102,7 @@ const previewRestamp = {
   name: "preview_restamp",
   text: `
 with page as materialized (
-  select tenant_id, namespace, key
-    from records
-   where tenant_id = $1::int
-     and namespace = $2::text
-     and key > $3::text
-   order by key
-   limit $4::int
+  ${pageRows()}
 ), moment as materialized (
   select now() as now
 ), changed as (
@@ -187,7 +173,7 @@ const findLiveRecord = {
   name: "find_live_record",
   text: `
 with examined as materialized (
-  select state <> 0 /* forgotten */ and expires_at > least(now(), to_timestamp($4::float8 / 1000)) as is_live
+  select state <> ${STATE.forgotten} and expires_at > least(now(), to_timestamp($4::float8 / 1000)) as is_live
     from records
    where tenant_id = $1::int
      and namespace = $2::text

@@ -1,5 +1,6 @@
 import type { UsedNamespace } from "../../../core/claims/after-operation.ts";
 import type { Runner } from "../../../core/store/pool.ts";
+import { equalKeys } from "../../../core/store/records/record-sql.ts";
 import {
   byteaArray,
   float8Array,
@@ -47,11 +48,7 @@ with input as materialized (
 ), returned as (
   update insight_tombstones t set ended_at = 'infinity', returns = t.returns + 1
     from found f
-   where t.tenant_id = f.tenant_id
-     and t.namespace = f.namespace
-     and t.hash = f.hash
-     and t.hash >= f.hash
-     and (f.tenant_id % 1, f.tenant_id % -1) = (0, 0)
+   where ${equalKeys("t", "f", "hash")}
      and t.ended_at <= f.at
   returning f.tenant_id, f.namespace, f.at, f.retention_s, f.shift, t.returns,
             extract(epoch from f.at - t.first_claimed_at) as lateness_s
