@@ -1,5 +1,6 @@
 // Written by `npm run generate` from the options of proto/.
 
+export const DEFAULT_LEASE_MS = 30000;
 export const FINGERPRINT_BYTES = 32;
 export const MAX_API_KEY_LABEL_BYTES = 128;
 export const MAX_API_KEY_NAMESPACES = 100;
@@ -23,5 +24,5 @@ export const MAX_TIMESTAMP_MS = 253402300799999;
 export const MAX_WAIT_MS = 60000;
 export const MIN_LEASE_MS = 1000;
 export const MIN_RETENTION_S = 60;
-export const NAMESPACE_PATTERN = /^[a-z0-9][a-z0-9._-]{0,62}$/;
+export const NAMESPACE_PATTERN = /^(?:[a-z0-9][a-z0-9._-]{0,62})$/u;
 export const NAMESPACE_RULE = "must be 1-63 lower-case letters, digits, dots, underscores or hyphens, and begin with a letter or digit";

@@ -1,16 +1,16 @@
 import { type DescField, ScalarType } from "@bufbuild/protobuf";
-import { factsOf } from "../../../../deploy/site/field-limits.ts";
+import { factsOf } from "../../../../server/src/core/domain/fields.ts";
 import type { JsonSchema } from "./json-schema.ts";
 import { PROTO_FILES } from "./proto-files.ts";
 
 /** Returns whether a request is refused without a field. */
 export function isRequired(field: DescField): boolean {
-  return factsOf(PROTO_FILES, field).required;
+  return factsOf(field, PROTO_FILES).required;
 }
 
 /** Returns the limits of a field as JSON Schema has them. Those of durations and of policies are in the fields' descriptions. */
 export function limitsOf(field: DescField): JsonSchema {
-  const { min, max, pattern, required, keys, values } = factsOf(PROTO_FILES, field);
+  const { min, max, pattern, required, keys, values } = factsOf(field, PROTO_FILES);
   // Any other field may be empty.
   const [least, most] = [required ? Number(min) : 0, Number(max)];
   switch (field.fieldKind) {
