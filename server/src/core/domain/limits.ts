@@ -3,7 +3,10 @@ import { message } from "../../gen/onceward/v1/facts_pb.ts";
 import { BatchRequestSchema, ClaimRequestSchema } from "../../gen/onceward/v1/idempotency_pb.ts";
 import { PolicySchema } from "../../gen/onceward/v1/policy_pb.ts";
 import { CheckpointSchema, RecordSchema, ResultSchema } from "../../gen/onceward/v1/record_pb.ts";
-import { ResolveRecordRequestSchema } from "../../gen/onceward/v1/tenant_admin_pb.ts";
+import {
+  ListAuditEventsRequestSchema,
+  ResolveRecordRequestSchema,
+} from "../../gen/onceward/v1/tenant_admin_pb.ts";
 import { ApiKeySchema } from "../../gen/onceward/v1/tenant_pb.ts";
 import { factsOf, patternOf } from "./fields.ts";
 
@@ -47,6 +50,12 @@ export const MAX_METADATA_VALUE_BYTES = given(METADATA, metadata.values?.max);
 export const MAX_METADATA_BYTES = given(METADATA, metadata.maxJsonBytes);
 /** The reason that an administrator or an operator gives for a change. */
 export const MAX_REASON_BYTES = maxOf(ResolveRecordRequestSchema.field.reason);
+/** Longer than every RPC's name. */
+export const MAX_AUDIT_ACTION_BYTES = maxOf(ListAuditEventsRequestSchema.field.action);
+/** As long as the subject of a token. */
+export const MAX_AUDIT_ACTOR_BYTES = maxOf(ListAuditEventsRequestSchema.field.actor);
+/** Longer than every resource's name. */
+export const MAX_AUDIT_TARGET_BYTES = maxOf(ListAuditEventsRequestSchema.field.target);
 export const MAX_API_KEY_LABEL_BYTES = maxOf(ApiKeySchema.field.label);
 /** A key for more namespaces should have no list. */
 export const MAX_API_KEY_NAMESPACES = maxOf(ApiKeySchema.field.namespaces);
