@@ -8,12 +8,19 @@ import {
   claimRecords,
   takeOverRecords,
 } from "./core/store/records/claim-statements.ts";
-import { FENCING_MARGIN_MS, RECORD_SELECT, RESULT_KIND } from "./core/store/records/record-row.ts";
+import {
+  FENCING_MARGIN_MS,
+  MAX_INLINE_RESULT_BYTES,
+  RECORD_SELECT,
+  RESULT_KIND,
+} from "./core/store/records/record-row.ts";
 import { SWEPT_BY_NAMESPACE } from "./core/store/records/sweep-records.ts";
 import { STORED_BYTES } from "./core/store/tenants/tenant-totals.ts";
 import { SEALED_OVERHEAD_BYTES } from "./features/encryption/seal.ts";
+import { MAX_EXAMINED_ROWS } from "./features/jobs/store/count-matching.ts";
 import { FORGET_COLUMNS } from "./features/jobs/store/forget-records.ts";
-import { FILTER_STATE } from "./features/jobs/store/list-records.ts";
+import { MAX_EXAMINED_AMBIGUOUS } from "./features/jobs/store/list-ambiguous.ts";
+import { FILTER_STATE, MAX_EXAMINED } from "./features/jobs/store/list-records.ts";
 
 /** The folders with statements on records. */
 const FOLDERS = [
@@ -123,6 +130,19 @@ test("the fencing margin in SQL is the defined one", () => {
   ]);
   expect(margins.length).toBeGreaterThan(8);
   expect(new Set(margins)).toEqual(new Set([FENCING_MARGIN_MS]));
+});
+
+test("limits in SQL are the defined ones", () => {
+  const inline = partsMatching(/octet_length\(r\.result_metadata\), 0\) <= (\d+)/g);
+  expect(inline).toEqual(
+    ["read_records", "read_records", "lock_record", "lock_record"].map((name) => [
+      name,
+      String(MAX_INLINE_RESULT_BYTES),
+    ]),
+  );
+  expect(textOf("scan_records")).toContain(` limit ${MAX_EXAMINED} )`);
+  expect(textOf("scan_ambiguous_records")).toContain(` limit least(${MAX_EXAMINED_AMBIGUOUS}, `);
+  expect(textOf("count_matching_ambiguous")).toContain(` limit ${MAX_EXAMINED_ROWS} )`);
 });
 
 test("the overhead of encryption in SQL is the defined one", () => {

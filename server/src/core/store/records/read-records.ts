@@ -10,7 +10,6 @@ import type { Runner } from "../pool.ts";
 import { type FillResult, keepForReply } from "./large-results.ts";
 import {
   idColumns,
-  MAX_INLINE_RESULT_BYTES,
   nameOfRow,
   type OpenRow,
   parseRecord,
@@ -27,9 +26,9 @@ const readRecords = {
   text: `
 select ${RECORD_SELECT},
        r.checkpoint_state,
-       case when octet_length(r.result_payload) + coalesce(octet_length(r.result_metadata), 0) <= ${MAX_INLINE_RESULT_BYTES}
+       case when octet_length(r.result_payload) + coalesce(octet_length(r.result_metadata), 0) <= 65536
             then r.result_metadata end as result_metadata,
-       case when octet_length(r.result_payload) + coalesce(octet_length(r.result_metadata), 0) <= ${MAX_INLINE_RESULT_BYTES}
+       case when octet_length(r.result_payload) + coalesce(octet_length(r.result_metadata), 0) <= 65536
             then r.result_payload end as result_payload,
        octet_length(r.result_payload) + coalesce(octet_length(r.result_metadata), 0) as result_bytes,
        r.result_key_id, r.checkpoint_key_id

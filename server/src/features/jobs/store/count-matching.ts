@@ -9,7 +9,7 @@ export type AmbiguousRange = Pick<
 >;
 
 /** Rows that one statement examines: some tens of milliseconds. The text of the statement holds the number. */
-const MAX_EXAMINED_ROWS = 5000;
+export const MAX_EXAMINED_ROWS = 5000;
 
 /**
  * Counts by the previous clock. It also bounds the ends of leases: a job that resolves the counted
@@ -30,7 +30,7 @@ with examined as materialized (
      and r.ambiguous_from < coalesce(to_timestamp($6::float8 / 1000), 'infinity')
      and (r.ambiguous_from, r.namespace, r.key) > ($2::timestamptz, $3::text, $4::text)
    order by r.ambiguous_from, r.namespace, r.key
-   limit ${MAX_EXAMINED_ROWS}
+   limit 5000
 ), last as (
   select to_jsonb(ambiguous_from) #>> '{}' as since, namespace, key
     from examined

@@ -17,7 +17,7 @@ export interface AmbiguousCursor {
 export const BEFORE_ALL_AMBIGUOUS: AmbiguousCursor = { since: "-infinity", namespace: "", key: "" };
 
 /** Maximum rows that one statement examines, as of `scan_records`. The statement's text has the number, too. */
-const MAX_EXAMINED_AMBIGUOUS = 5000;
+export const MAX_EXAMINED_AMBIGUOUS = 5000;
 
 /**
  * Examines a range of the index of ambiguous records, and returns the rows that match the filter. The last
@@ -46,7 +46,7 @@ with examined as materialized (
      and r.ambiguous_from < coalesce(to_timestamp($9::float8 / 1000), 'infinity')
      and (r.ambiguous_from, r.namespace, r.key) > ($2::timestamptz, $3::text, $4::text)
    order by r.ambiguous_from, r.namespace, r.key
-   limit least(${MAX_EXAMINED_AMBIGUOUS}, $16::int)
+   limit least(5000, $16::int)
 )
 (select *, (select count(*) from examined)::int as rows_examined
    from examined where wanted order by ambiguous_from, namespace, key limit $10::int)

@@ -41,7 +41,7 @@ export function keptAttemptOf({ recordJob }: Pick<RecordFilter, "recordJob">): s
 }
 
 /** Maximum rows that one statement examines: some tens of milliseconds, even if none of them matches. */
-const MAX_EXAMINED = 5000;
+export const MAX_EXAMINED = 5000;
 
 /** The numbers by which a filter names states: those of STATE, and one for a state that no row holds. */
 export const FILTER_STATE = { ...STATE, ambiguous: 4 } as const;
@@ -77,7 +77,7 @@ with examined as materialized (
      and (r.namespace, r.key) >= ($2::text, $3::text)
      and (r.namespace, r.key) < ($4::text, $5::text)
    order by r.namespace, r.key
-   limit ${MAX_EXAMINED}
+   limit 5000
 )
 (select *, (select count(*) from examined)::int as rows_examined
    from examined where wanted order by namespace, key limit $10::int)

@@ -1,7 +1,6 @@
 import type { LiveRecord, RecordId } from "../../../core/domain/record.ts";
 import type { Runner } from "../../../core/store/pool.ts";
 import {
-  MAX_INLINE_RESULT_BYTES,
   type OpenRow,
   parseRecord,
   RECORD_SELECT,
@@ -17,10 +16,10 @@ const lockRecordRow = {
   text: `
 select ${RECORD_SELECT},
        r.checkpoint_state,
-       case when octet_length(r.result_payload) + coalesce(octet_length(r.result_metadata), 0) <= ${MAX_INLINE_RESULT_BYTES}
+       case when octet_length(r.result_payload) + coalesce(octet_length(r.result_metadata), 0) <= 65536
             then r.result_metadata end as result_metadata,
        r.result_key_id, r.checkpoint_key_id,
-       case when octet_length(r.result_payload) + coalesce(octet_length(r.result_metadata), 0) <= ${MAX_INLINE_RESULT_BYTES}
+       case when octet_length(r.result_payload) + coalesce(octet_length(r.result_metadata), 0) <= 65536
             then r.result_payload end as result_payload,
        octet_length(r.result_payload) + coalesce(octet_length(r.result_metadata), 0) as result_bytes
   from records r
