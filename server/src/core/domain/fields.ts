@@ -78,10 +78,7 @@ export function messageFields<Values>(
  * @param types where that field is; default: the field's own file.
  * @throws Error if there is no such field.
  */
-export function factsOf(
-  field: DescField,
-  types: Iterable<AnyDesc> = field.parent.file.messages,
-): FieldFacts {
+export function factsOf(field: DescField, types: Iterable<AnyDesc> = field.parent.file.messages): FieldFacts {
   const facts = getOption(field, fieldFacts);
   if (facts.sameAs === "") return facts;
   const [message, name] = facts.sameAs.split(".");
