@@ -12,7 +12,7 @@ HERE = Path(__file__).parent
 PROTO = HERE.parent.parent / "proto"
 SOURCE = HERE / "src"
 SERVICE = "idempotency.proto"
-FILES = ["errors.proto", "facts.proto", SERVICE, "record.proto"]
+FILES = ["errors.proto", "facts.proto", SERVICE, "policy.proto", "record.proto"]
 
 
 def generate(*outputs: str, files: list[str]) -> int:

@@ -1,24 +1,11 @@
-import { type DescField, type FileRegistry, getOption, ScalarType } from "@bufbuild/protobuf";
+import { type DescField, type FileRegistry, ScalarType } from "@bufbuild/protobuf";
+import { factsOf } from "../../server/src/core/domain/fields.ts";
 import { describeLimitMs } from "../../server/src/core/domain/limits.ts";
-import { type FieldFacts, field as fieldFacts } from "../../server/src/gen/onceward/v1/facts_pb.ts";
-
-/**
- * Returns the facts of a field, with the limits of the field that they name.
- *
- * @throws Error if they name a field that does not exist.
- */
-export function factsOf(registry: FileRegistry, field: DescField): FieldFacts {
-  const facts = getOption(field, fieldFacts);
-  if (facts.sameAs === "") return facts;
-  const [message = "", name] = facts.sameAs.split(".");
-  const same = registry.getMessage(`onceward.v1.${message}`)?.fields.find((each) => each.name === name);
-  if (same === undefined) throw new Error(`${field.parent.typeName}.${field.name} is the same as no field`);
-  return { ...getOption(same, fieldFacts), required: facts.required };
-}
+import type { FieldFacts } from "../../server/src/gen/onceward/v1/facts_pb.ts";
 
 /** Returns the limits and the default of a field as sentences; empty if it has none. */
 export function limitText(registry: FileRegistry, field: DescField): string {
-  const facts = factsOf(registry, field);
+  const facts = factsOf(field, registry);
   const required = facts.required ? "Required." : "";
   const rule = facts.rule === "" ? "" : `It ${facts.rule}.`;
   const applies = facts.default || facts.defaultFrom;

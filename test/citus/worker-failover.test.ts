@@ -148,7 +148,7 @@ test.each(["killed", "hanging"])(
     if (state === "killed") {
       // Its socket, and so its address, is another one then.
       await worker.restart();
-      await nameItself(worker);
+      await nameItself(worker.url);
       await database.query(`select citus_update_node($1, ${addressOf(worker.url)})`, [id]);
     } else worker.signal("SIGCONT");
     await expect.poll(() => unavailable(client)).toEqual([]);
@@ -188,7 +188,7 @@ test("a worker that fails over is found at its new address: nothing is lost, tok
   await expect.poll(() => shardsUnreachable(server)).toBe(1);
   expect((await fetch(`http://127.0.0.1:${server.managementPort}/readyz`)).status).toBe(200);
 
-  await nameItself(worker);
+  await nameItself(worker.url);
   await database.query(`select citus_update_node($1, ${addressOf(worker.url)})`, [id]);
   await expect.poll(() => unavailable(client)).toEqual([]);
   await expect.poll(() => shardsUnreachable(server)).toBe(0);

@@ -15,7 +15,7 @@ import { beforeAll, expect, test } from "vitest";
 
 const run = promisify(execFile);
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
-const NAMES = ["errors", "facts", "idempotency", "record"];
+const NAMES = ["errors", "facts", "idempotency", "policy", "record"];
 
 let files: readonly FileDescriptorProto[];
 

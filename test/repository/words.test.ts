@@ -60,13 +60,14 @@ const PATTERNS = RULES.map(([pattern, better]) => ({
 
 /** Generated files, quotations of other programs, and what can't be changed: applied migrations, past changes, these rules. */
 const EXEMPT =
-  /\/gen\/|_pb2|\.pb\.go$|api\.md$|^CHANGELOG|comparison\.md$|^server\/(?:schema\.sql|migrations\/)|words\.test\.ts$/;
+  /\/gen\/|_pb2|\.pb\.go$|api\.md$|package-lock\.json$|openapi\.yaml$|^CHANGELOG|comparison\.md$|^server\/(?:schema\.sql|migrations\/)|words\.test\.ts$/;
 /** What is a name and not a word: Python's None in code, and the user and the tenant `nobody`. */
 const NAMES = /\b(?:is|are) None\b|["'`/:_]nobody\b|\bnobody(?:["'`@:]|\(| =|,)/g;
 
-const FILES = git("ls-files", "*.md", "*.ts", "*.tsx", "*.py", "*.go", "*.sql", "*.proto", "*.qnt").filter(
-  (file) => !EXEMPT.test(file),
-);
+const FILES = git(
+  "ls-files",
+  ..."md ts tsx py go sql proto qnt json yml yaml".split(" ").map((extension) => `*.${extension}`),
+).filter((file) => !EXEMPT.test(file));
 
 function git(...args: readonly string[]): string[] {
   const output = execFileSync("git", args, { cwd: ROOT, encoding: "utf8", maxBuffer: 64 << 20 });

@@ -1,12 +1,12 @@
 import { createReadStream } from "node:fs";
-import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { create, getOption, type MessageInitShape } from "@bufbuild/protobuf";
 import {
   type ResolveRecordRequest,
   ResolveRecordRequest_CompleteSchema,
   ResolveRecordRequest_ForgetSchema,
   ResolveRecordRequest_ReleaseSchema,
 } from "@onceward/client/admin";
-import { Result_Kind, type ResultSchema } from "@onceward/client/proto";
+import { fieldFacts, Result_Kind, ResultSchema } from "@onceward/client/proto";
 import { type Command, InvalidArgumentError } from "commander";
 import { readText } from "./bounded-text.ts";
 import { UsageError } from "./failure.ts";
@@ -22,7 +22,7 @@ export interface ResolutionOptions {
 }
 
 /** The largest result that a policy can allow. */
-const MAX_RESULT_BYTES = 1024 * 1024;
+const MAX_RESULT_BYTES = Number(getOption(ResultSchema.field.payload, fieldFacts).max);
 const JSON_CONTENT_TYPE = "application/json";
 /** The entry of a result's metadata from which guards of HTTP endpoints replay the status; without it, duplicates get 410. */
 const HTTP_STATUS = "http-status";

@@ -135,10 +135,5 @@ func (e *Error) isAboutContent() bool {
 
 // isClaimGone returns whether no further heartbeat can prolong the claim.
 func (e *Error) isClaimGone() bool {
-	switch e.Reason {
-	case ErrClaimSuperseded, ErrAlreadyCompleted, ErrAlreadyReleased, ErrRecordNotFound, ErrClosed:
-		return true
-	default:
-		return false
-	}
+	return e.Reason == ErrClosed || e.Reason.Facts().GetClaimIsOver()
 }

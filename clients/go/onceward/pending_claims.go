@@ -8,11 +8,9 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/onceward/onceward/clients/go/internal/timing"
+	"github.com/onceward/onceward/clients/go/onceward/internal/limits"
 	oncewardv1 "github.com/onceward/onceward/clients/go/onceward/v1"
 )
-
-// The service's default lease, for a run that leaves the lease to the namespace's policy.
-const defaultLease = 30 * time.Second
 
 // pendingClaims has the Claim calls of one run, which all have one claim id: whether the service may hold a claim for it.
 type pendingClaims struct {
@@ -58,7 +56,7 @@ func (a *acquisition) releaseUnusedClaim() {
 	if !a.sent.held {
 		return
 	}
-	giveUpAt := time.Now().Add(firstSet(a.operation.Lease, defaultLease))
+	giveUpAt := time.Now().Add(firstSet(a.operation.Lease, limits.DefaultLease))
 	for failures := 0; ; failures++ {
 		isLast := a.calls.closing.Err() != nil
 		err := a.releaseOnce()

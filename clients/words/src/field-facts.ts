@@ -41,7 +41,7 @@ export function typedFields({ fields }: DescMessage): readonly TypedField[] {
 }
 
 function typedField(descriptor: DescField): TypedField {
-  const facts = getOption(descriptor, fieldFacts);
+  const facts = factsOf(descriptor);
   const kind = kindOf(descriptor, facts);
   const value = kind.parse(facts.default);
   const fallback = value === undefined ? "" : kind.format(value) || facts.default;
@@ -57,6 +57,16 @@ function typedField(descriptor: DescField): TypedField {
     default: fallback,
     unset: applies || (kind === TEXT ? "none" : "unlimited"),
   };
+}
+
+/** Returns the facts of a field, with the range of the field that they name. */
+function factsOf(field: DescField): FieldFacts {
+  const facts = getOption(field, fieldFacts);
+  const fields = field.parent.file.messages.flatMap((message) => message.fields);
+  const same = fields.find(({ parent, name }) => `${parent.name}.${name}` === facts.sameAs);
+  if (same === undefined) return facts;
+  const { min, max } = getOption(same, fieldFacts);
+  return { ...facts, min, max };
 }
 
 /** Returns the text of a message's field; "" where it is not set. */

@@ -15,6 +15,7 @@ const STEPS: Readonly<Record<string, () => unknown>> = {
   chart: () => import("./write-chart.ts"),
   openapi: () => import("./openapi/write-openapi.ts"),
   errors: () => import("./errors/write-errors-guide.ts"),
+  "go-reasons": () => import("./errors/write-go-reasons.ts"),
   profiles: () => import("./profiles/write-profiles-guide.ts"),
   "profiles-table": () => import("./profiles/write-profiles-table.ts"),
   "proxy-schema": () => import("./profiles/write-proxy-schema.ts"),

@@ -1,5 +1,6 @@
 import { writeFileSync } from "node:fs";
 import * as limits from "../../../server/src/core/domain/limits.ts";
+import { DEFAULT_POLICY } from "../../../server/src/core/domain/policy.ts";
 
 /**
  * Writes the limits of the contract for programs in TypeScript that do not have its descriptors, such as a small bundle; part of
@@ -7,7 +8,8 @@ import * as limits from "../../../server/src/core/domain/limits.ts";
  */
 const FILE = new URL("../../../clients/typescript/src/gen/limits.ts", import.meta.url);
 
-const lines = Object.entries(limits).flatMap(([name, value]) => {
+const DEFAULT_LEASE_MS = DEFAULT_POLICY.defaultLeaseMs;
+const lines = Object.entries({ ...limits, DEFAULT_LEASE_MS }).flatMap(([name, value]) => {
   if (typeof value === "function") return [];
   return [`export const ${name} = ${value instanceof RegExp ? value : JSON.stringify(value)};`];
 });

@@ -107,8 +107,8 @@ const ROWS: readonly (readonly [file: string, constants: string, test?: string])
 
 /** Facts of the contract's fields in `policy.proto`, and the test that holds these. */
 const FACTS: readonly (readonly [facts: string, test: string])[] = [
-  ["PolicyBounds.max_key_retention.max", "test/admin/operator-tenants.test.ts"],
-  ["PolicyBounds.max_result_bytes.max", "test/admin/operator-tenants.test.ts"],
+  ["Policy.key_retention.max", "test/admin/operator-tenants.test.ts"],
+  ["Policy.max_result_bytes.max", "test/admin/operator-tenants.test.ts"],
   ["PolicyBounds.max_lease.default", "test/admin/policies.test.ts"],
   ["Policy.default_lease.default", "test/contract/claim.test.ts"],
   ["Policy.key_retention.default", "test/contract/policy.test.ts"],

@@ -4,7 +4,7 @@ import { ApiKey_Role } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { createContext, useContext } from "react";
 
 /** The role of a session, as the contract names it. */
-export type Role = "CALLER" | "TENANT_ADMIN" | "OPERATOR";
+export type Role = Exclude<keyof typeof ApiKey_Role, "UNSPECIFIED">;
 
 /** Who is signed in. */
 export interface Session {

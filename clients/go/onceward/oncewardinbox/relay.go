@@ -133,13 +133,11 @@ func undeliverable(err error) (onceward.Reason, bool) {
 	if !errors.As(err, &failed) {
 		return "", false
 	}
-	switch failed.Reason {
-	case onceward.ErrClaimSuperseded, onceward.ErrAlreadyCompleted, onceward.ErrAlreadyReleased, onceward.ErrRecordNotFound,
-		onceward.ErrInvalidRequest:
-		return failed.Reason, true
-	default:
+	reason := failed.Reason
+	if reason != onceward.ErrInvalidRequest && !reason.Facts().GetClaimIsOver() {
 		return "", false
 	}
+	return reason, true
 }
 
 // outcome is what the row of a completion gets; without a reason it was delivered.

@@ -345,21 +345,21 @@ var File_onceward_v1_errors_proto protoreflect.FileDescriptor
 
 const file_onceward_v1_errors_proto_rawDesc = "" +
 	"\n" +
-	"\x18onceward/v1/errors.proto\x12\vonceward.v1\x1a\x17onceward/v1/facts.proto*\xb4+\n" +
+	"\x18onceward/v1/errors.proto\x12\vonceward.v1\x1a\x17onceward/v1/facts.proto*\xbd+\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12y\n" +
 	"\x1cERROR_REASON_INVALID_REQUEST\x10\x01\x1aW\xb2\xe1\x18\x14\n" +
 	"\x10INVALID_ARGUMENT\x10\a\xba\xe1\x18;Correct the fields that `{violations}` names. Do not retry.\x12\xb8\x01\n" +
 	"!ERROR_REASON_FINGERPRINT_MISMATCH\x10\x02\x1a\x90\x01\xb2\xe1\x18\x17\n" +
-	"\x13FAILED_PRECONDITION\x10\x05\xba\xe1\x18qFind out why two requests have one key ([fingerprints](fingerprints.md)). Answer 422, or dead-letter the message.\x12\xa2\x01\n" +
-	"\x1dERROR_REASON_CLAIM_SUPERSEDED\x10\x03\x1a\x7f\xb2\xe1\x18\v\n" +
-	"\aABORTED\x10\x02\xba\xe1\x18lStop: another holder has the operation. Look for blocked event loops and functions that outlive their lease.\x12\xaa\x01\n" +
-	"\x1eERROR_REASON_ALREADY_COMPLETED\x10\x04\x1a\x85\x01\xb2\xe1\x18\x17\n" +
-	"\x13FAILED_PRECONDITION\x10\a\xba\xe1\x18fUse the stored result: look the key up. Two programs that complete one claim have to share the result.\x12\x84\x01\n" +
-	"\x1dERROR_REASON_ALREADY_RELEASED\x10\x05\x1aa\xb2\xe1\x18\x17\n" +
-	"\x13FAILED_PRECONDITION\x10\a\xba\xe1\x18BCall `{run}` again; do not keep a claim's token after its release.\x12\xdd\x01\n" +
-	"\x1dERROR_REASON_RECORD_NOT_FOUND\x10\x06\x1a\xb9\x01\xb2\xe1\x18\r\n" +
-	"\tNOT_FOUND\x10\a\xba\xe1\x18\xa3\x01Claim first. Behind a guard of HTTP the key has more parts than the header's: `POST:/charges:CALLER:KEY`. If it was claimed long ago, set a longer `key_retention`.\x12\xb6\x01\n" +
+	"\x13FAILED_PRECONDITION\x10\x05\xba\xe1\x18qFind out why two requests have one key ([fingerprints](fingerprints.md)). Answer 422, or dead-letter the message.\x12\xa5\x01\n" +
+	"\x1dERROR_REASON_CLAIM_SUPERSEDED\x10\x03\x1a\x81\x01\xb2\xe1\x18\r\n" +
+	"\aABORTED\x10\x02 \x01\xba\xe1\x18lStop: another holder has the operation. Look for blocked event loops and functions that outlive their lease.\x12\xac\x01\n" +
+	"\x1eERROR_REASON_ALREADY_COMPLETED\x10\x04\x1a\x87\x01\xb2\xe1\x18\x19\n" +
+	"\x13FAILED_PRECONDITION\x10\a \x01\xba\xe1\x18fUse the stored result: look the key up. Two programs that complete one claim have to share the result.\x12\x86\x01\n" +
+	"\x1dERROR_REASON_ALREADY_RELEASED\x10\x05\x1ac\xb2\xe1\x18\x19\n" +
+	"\x13FAILED_PRECONDITION\x10\a \x01\xba\xe1\x18BCall `{run}` again; do not keep a claim's token after its release.\x12\xdf\x01\n" +
+	"\x1dERROR_REASON_RECORD_NOT_FOUND\x10\x06\x1a\xbb\x01\xb2\xe1\x18\x0f\n" +
+	"\tNOT_FOUND\x10\a \x01\xba\xe1\x18\xa3\x01Claim first. Behind a guard of HTTP the key has more parts than the header's: `POST:/charges:CALLER:KEY`. If it was claimed long ago, set a longer `key_retention`.\x12\xb6\x01\n" +
 	"\x1dERROR_REASON_RESULT_TOO_LARGE\x10\a\x1a\x92\x01\xb2\xe1\x18\x14\n" +
 	"\x10INVALID_ARGUMENT\x10\a\xba\xe1\x18vReturn a smaller value, such as an id, or raise `max_result_bytes`. The operation is stored as done without its value.\x12\x8c\x01\n" +
 	"\x1fERROR_REASON_RESPONSE_TOO_LARGE\x10\b\x1ag\xb2\xe1\x18\x16\n" +

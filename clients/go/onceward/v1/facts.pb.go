@@ -215,8 +215,10 @@ type ReasonFacts struct {
 	ReasonClass ReasonClass `protobuf:"varint,2,opt,name=reason_class,json=reasonClass,proto3,enum=onceward.v1.ReasonClass" json:"reason_class,omitempty"`
 	// Whether the call may have had its effect, or may still have it. Any other reason of the service is a definite refusal.
 	MayHaveHappened bool `protobuf:"varint,3,opt,name=may_have_happened,json=mayHaveHappened,proto3" json:"may_have_happened,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// Whether the claim that the request names is over: no further call prolongs or settles it.
+	ClaimIsOver   bool `protobuf:"varint,4,opt,name=claim_is_over,json=claimIsOver,proto3" json:"claim_is_over,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ReasonFacts) Reset() {
@@ -266,6 +268,13 @@ func (x *ReasonFacts) GetReasonClass() ReasonClass {
 func (x *ReasonFacts) GetMayHaveHappened() bool {
 	if x != nil {
 		return x.MayHaveHappened
+	}
+	return false
+}
+
+func (x *ReasonFacts) GetClaimIsOver() bool {
+	if x != nil {
+		return x.ClaimIsOver
 	}
 	return false
 }
@@ -560,11 +569,12 @@ var File_onceward_v1_facts_proto protoreflect.FileDescriptor
 
 const file_onceward_v1_facts_proto_rawDesc = "" +
 	"\n" +
-	"\x17onceward/v1/facts.proto\x12\vonceward.v1\x1a google/protobuf/descriptor.proto\"\x8a\x01\n" +
+	"\x17onceward/v1/facts.proto\x12\vonceward.v1\x1a google/protobuf/descriptor.proto\"\xae\x01\n" +
 	"\vReasonFacts\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\tR\x04code\x12;\n" +
 	"\freason_class\x18\x02 \x01(\x0e2\x18.onceward.v1.ReasonClassR\vreasonClass\x12*\n" +
-	"\x11may_have_happened\x18\x03 \x01(\bR\x0fmayHaveHappened\"\xa5\x03\n" +
+	"\x11may_have_happened\x18\x03 \x01(\bR\x0fmayHaveHappened\x12\"\n" +
+	"\rclaim_is_over\x18\x04 \x01(\bR\vclaimIsOver\"\xa5\x03\n" +
 	"\n" +
 	"FieldFacts\x12\x10\n" +
 	"\x03min\x18\x01 \x01(\x03R\x03min\x12\x10\n" +

@@ -1762,15 +1762,15 @@ var File_onceward_v1_idempotency_proto protoreflect.FileDescriptor
 
 const file_onceward_v1_idempotency_proto_rawDesc = "" +
 	"\n" +
-	"\x1donceward/v1/idempotency.proto\x12\vonceward.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18onceward/v1/errors.proto\x1a\x17onceward/v1/facts.proto\x1a\x18onceward/v1/record.proto\"\xa5\x04\n" +
+	"\x1donceward/v1/idempotency.proto\x12\vonceward.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18onceward/v1/errors.proto\x1a\x17onceward/v1/facts.proto\x1a\x18onceward/v1/record.proto\"\xbe\x04\n" +
 	"\fClaimRequest\x126\n" +
 	"\tnamespace\x18\x01 \x01(\tB\x18\xc2\xe1\x18\x14P\x01Z\x10Record.namespaceR\tnamespace\x12$\n" +
 	"\x03key\x18\x02 \x01(\tB\x12\xc2\xe1\x18\x0eP\x01Z\n" +
 	"Record.keyR\x03key\x12:\n" +
 	"\vfingerprint\x18\x03 \x01(\fB\x18\xc2\xe1\x18\x14Z\x12Record.fingerprintR\vfingerprint\x12\"\n" +
-	"\bclaim_id\x18\x04 \x01(\tB\a\xc2\xe1\x18\x03\x10\x80\x01R\aclaimId\x12=\n" +
-	"\x05lease\x18\x05 \x01(\v2\x19.google.protobuf.DurationB\f\xc2\xe1\x18\b\b\xe8\a\x10\x80\xb8\x99)R\x05lease\x12H\n" +
-	"\tretention\x18\x06 \x01(\v2\x19.google.protobuf.DurationB\x0f\xc2\xe1\x18\v\b\xe0\xd4\x03\x10\x80\x80\xbf߀\x01R\tretention\x127\n" +
+	"\bclaim_id\x18\x04 \x01(\tB\a\xc2\xe1\x18\x03\x10\x80\x01R\aclaimId\x12K\n" +
+	"\x05lease\x18\x05 \x01(\v2\x19.google.protobuf.DurationB\x1a\xc2\xe1\x18\x16Z\x14Policy.default_leaseR\x05lease\x12S\n" +
+	"\tretention\x18\x06 \x01(\v2\x19.google.protobuf.DurationB\x1a\xc2\xe1\x18\x16Z\x14Policy.key_retentionR\tretention\x127\n" +
 	"\x04wait\x18\a \x01(\v2\x19.google.protobuf.DurationB\b\xc2\xe1\x18\x04\x10\xe0\xd4\x03R\x04wait\x12(\n" +
 	"\x05owner\x18\b \x01(\tB\x12\xc2\xe1\x18\x0eZ\fRecord.ownerR\x05owner\x12)\n" +
 	"\x10accept_ambiguous\x18\t \x01(\bR\x0facceptAmbiguous\x12@\n" +
@@ -1813,14 +1813,14 @@ const file_onceward_v1_idempotency_proto_rawDesc = "" +
 	"\x10lease_expired_at\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x0eleaseExpiredAt\x127\n" +
 	"\n" +
 	"checkpoint\x18\x04 \x01(\v2\x17.onceward.v1.CheckpointR\n" +
-	"checkpoint\"\xbe\x02\n" +
+	"checkpoint\"\xbc\x02\n" +
 	"\x0fCompleteRequest\x126\n" +
 	"\tnamespace\x18\x01 \x01(\tB\x18\xc2\xe1\x18\x14P\x01Z\x10Record.namespaceR\tnamespace\x12$\n" +
 	"\x03key\x18\x02 \x01(\tB\x12\xc2\xe1\x18\x0eP\x01Z\n" +
 	"Record.keyR\x03key\x12A\n" +
 	"\rfencing_token\x18\x03 \x01(\x03B\x1c\xc2\xe1\x18\x18P\x01Z\x14Record.fencing_tokenR\ffencingToken\x123\n" +
-	"\x06result\x18\x04 \x01(\v2\x13.onceward.v1.ResultB\x06\xc2\xe1\x18\x02P\x01R\x06result\x12U\n" +
-	"\tretention\x18\x05 \x01(\v2\x19.google.protobuf.DurationB\x1c\xc2\xe1\x18\x18Z\x16ClaimRequest.retentionR\tretention\"\xb9\x01\n" +
+	"\x06result\x18\x04 \x01(\v2\x13.onceward.v1.ResultB\x06\xc2\xe1\x18\x02P\x01R\x06result\x12S\n" +
+	"\tretention\x18\x05 \x01(\v2\x19.google.protobuf.DurationB\x1a\xc2\xe1\x18\x16Z\x14Policy.key_retentionR\tretention\"\xb9\x01\n" +
 	"\x10CompleteResponse\x12=\n" +
 	"\fcompleted_at\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\vcompletedAt\x129\n" +
 	"\n" +
@@ -1834,13 +1834,13 @@ const file_onceward_v1_idempotency_proto_rawDesc = "" +
 	"\x06reason\x18\x04 \x01(\tB\x1b\xc2\xe1\x18\x17Z\x15Record.release_reasonR\x06reason\"L\n" +
 	"\x0fReleaseResponse\x129\n" +
 	"\n" +
-	"expires_at\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\texpiresAt\"\xb9\x02\n" +
+	"expires_at\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\texpiresAt\"\xbb\x02\n" +
 	"\x12ExtendLeaseRequest\x126\n" +
 	"\tnamespace\x18\x01 \x01(\tB\x18\xc2\xe1\x18\x14P\x01Z\x10Record.namespaceR\tnamespace\x12$\n" +
 	"\x03key\x18\x02 \x01(\tB\x12\xc2\xe1\x18\x0eP\x01Z\n" +
 	"Record.keyR\x03key\x12A\n" +
-	"\rfencing_token\x18\x03 \x01(\x03B\x1c\xc2\xe1\x18\x18P\x01Z\x14Record.fencing_tokenR\ffencingToken\x12I\n" +
-	"\x05lease\x18\x04 \x01(\v2\x19.google.protobuf.DurationB\x18\xc2\xe1\x18\x14Z\x12ClaimRequest.leaseR\x05lease\x127\n" +
+	"\rfencing_token\x18\x03 \x01(\x03B\x1c\xc2\xe1\x18\x18P\x01Z\x14Record.fencing_tokenR\ffencingToken\x12K\n" +
+	"\x05lease\x18\x04 \x01(\v2\x19.google.protobuf.DurationB\x1a\xc2\xe1\x18\x16Z\x14Policy.default_leaseR\x05lease\x127\n" +
 	"\n" +
 	"checkpoint\x18\x05 \x01(\v2\x17.onceward.v1.CheckpointR\n" +
 	"checkpoint\"\xda\x01\n" +

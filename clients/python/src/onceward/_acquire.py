@@ -24,7 +24,7 @@ from ._flow import (
     retrying,
 )
 from ._lease import is_claim_gone, lease_ends_at_ms, lease_now_ms, now_ms
-from ._limits import MAX_WAIT_MS
+from ._limits import DEFAULT_LEASE_MS, MAX_WAIT_MS
 from ._mapping import is_retryable, is_unreachable, may_have_happened
 from ._options import Operation
 from ._times import datetime_of
@@ -41,8 +41,6 @@ from .v1.record_pb2 import Record
 
 #: Pauses of a process are rare: more late answers in turn mean a lease that is shorter than the answers take.
 MAX_LATE_ANSWERS = 3
-#: The service's default lease, for a run that leaves the lease to the namespace's policy.
-_DEFAULT_LEASE_MS = 30_000
 
 
 @dataclass(frozen=True)
@@ -107,7 +105,7 @@ def acquire(operation: Operation, in_background: Callable[[Flow[None]], None]) -
         return (yield from _claim_or_wait(operation, sent))
     except BaseException as error:
         if sent.may_be_held or sent.abandoned:
-            in_background(_release_unused_claim(sent, operation.lease_ms or _DEFAULT_LEASE_MS))
+            in_background(_release_unused_claim(sent, operation.lease_ms or DEFAULT_LEASE_MS))
         if isinstance(error, OncewardError):
             raise about(operation.ref, error) from error
         raise

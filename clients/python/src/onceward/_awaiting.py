@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 
 import grpc
 import grpc.aio
+from google.rpc import code_pb2
 
 from ._connection import (
     RETIREMENT_S,
-    UNAUTHENTICATED,
     Credential,
     Link,
     Links,
@@ -101,7 +101,7 @@ class Calls:
                 return await make(each)
             except OncewardError as error:
                 # A proxy that checks tokens has no reason of the service.
-                if error.code != UNAUTHENTICATED or not self._credential.renews:
+                if error.code != code_pb2.UNAUTHENTICATED or not self._credential.renews:
                     raise
                 return await make(each)
 

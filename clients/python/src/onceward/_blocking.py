@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import grpc
+from google.rpc import code_pb2
 
 from ._connection import (
     RETIREMENT_S,
-    UNAUTHENTICATED,
     Credential,
     Link,
     Links,
@@ -120,7 +120,7 @@ class Calls:
                 return make(each)
             except OncewardError as error:
                 # A proxy that checks tokens has no reason of the service.
-                if error.code != UNAUTHENTICATED or not self._credential.renews:
+                if error.code != code_pb2.UNAUTHENTICATED or not self._credential.renews:
                     raise
                 return make(each)
 

@@ -5,6 +5,7 @@ Errors of other reasons are plain ``OncewardError``s; errors.proto explains each
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from ._errors import OncewardError
@@ -22,9 +23,13 @@ __all__ = [
 
 
 class _CatalogueError(OncewardError):
-    """An error of one reason."""
+    """An error of the reason that the class is named after."""
 
     _reason = ""
+
+    def __init_subclass__(cls) -> None:
+        if _CatalogueError in cls.__bases__:
+            cls._reason = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", cls.__name__.removesuffix("Error")).upper()
 
     def __init__(self, message: str, **facts: Any) -> None:
         super().__init__(self._reason, message, **facts)
@@ -33,49 +38,33 @@ class _CatalogueError(OncewardError):
 class InvalidRequestError(_CatalogueError):
     """A field is malformed or over a limit: see ``violations``. Nothing happened."""
 
-    _reason = "INVALID_REQUEST"
-
 
 class FingerprintMismatchError(_CatalogueError):
     """The key was used for a different request. Nothing happened; a retry does not help."""
-
-    _reason = "FINGERPRINT_MISMATCH"
 
 
 class ClaimSupersededError(_CatalogueError):
     """Another holder has taken the claim over. Nothing happened."""
 
-    _reason = "CLAIM_SUPERSEDED"
-
 
 class KeyTooOldError(_CatalogueError):
     """The key was created longer ago than the namespace accepts, and has no record. Nothing happened."""
-
-    _reason = "KEY_TOO_OLD"
 
 
 class CredentialInvalidError(_CatalogueError):
     """The API key is malformed, unknown, expired or revoked."""
 
-    _reason = "CREDENTIAL_INVALID"
-
 
 class RoleDeniedError(_CatalogueError):
     """The API key's role may not make this call."""
-
-    _reason = "ROLE_DENIED"
 
 
 class NamespaceDeniedError(_CatalogueError):
     """The API key is limited to other namespaces."""
 
-    _reason = "NAMESPACE_DENIED"
-
 
 class TenantSuspendedError(_CatalogueError):
     """The operator has suspended the tenant."""
-
-    _reason = "TENANT_SUSPENDED"
 
 
 _CLASSES = {each._reason: each for each in _CatalogueError.__subclasses__()}

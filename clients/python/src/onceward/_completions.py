@@ -15,6 +15,7 @@ from ._client import Onceward
 from ._codec import Codec, JsonCodec, codec_error, decode_value, encode_effect, encode_without_value
 from ._errors import Effect, OncewardError
 from ._flow import Call
+from ._reasons import is_claim_over
 from ._texts import refused_field
 from ._transaction import ENTRY_ATTEMPTS, Execute, executor, not_entered, savepoint
 from .v1.idempotency_pb2 import CompleteRequest
@@ -27,9 +28,6 @@ _POLL_MS = 1000
 #: A shorter interval would itself be a load on the database.
 _MIN_POLL_MS = 10
 _MAX_POLL_MS = 3_600_000
-_UNDELIVERABLE = frozenset(
-    {"CLAIM_SUPERSEDED", "ALREADY_COMPLETED", "ALREADY_RELEASED", "RECORD_NOT_FOUND", "INVALID_REQUEST"}
-)
 _JSON = JsonCodec()
 
 #: Returns a context manager whose connection commits at its end: ``pool.connection`` of psycopg_pool,
@@ -268,9 +266,15 @@ def _deliver(onceward: Onceward, rows: list[_Row]) -> list[None | str | Onceward
             outcomes[index] = encode_without_value(Effect(), outcome)
     _complete(onceward, rows, outcomes)
     return [
-        outcome.reason if isinstance(outcome, OncewardError) and outcome.reason in _UNDELIVERABLE else outcome
+        outcome.reason
+        if isinstance(outcome, OncewardError) and _is_undeliverable(outcome.reason)
+        else outcome
         for outcome in outcomes
     ]
+
+
+def _is_undeliverable(reason: str) -> bool:
+    return reason == "INVALID_REQUEST" or is_claim_over(reason)
 
 
 def _complete(onceward: Onceward, rows: list[_Row], outcomes: list[Any]) -> None:

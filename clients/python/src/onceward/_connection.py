@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
 import grpc
+from google.rpc import code_pb2
 
 from ._catalogue import InvalidRequestError
 from ._errors import OncewardError
@@ -33,9 +34,6 @@ RETIREMENT_S = 5.0
 #: More than a service has replicas.
 _MAX_ADDRESSES = 100
 
-_DEADLINE_EXCEEDED = grpc.StatusCode.DEADLINE_EXCEEDED.value[0]
-UNAUTHENTICATED = grpc.StatusCode.UNAUTHENTICATED.value[0]
-_UNAVAILABLE = grpc.StatusCode.UNAVAILABLE.value[0]
 
 Token = Callable[[], str]
 #: The bytes of a PEM file; or its path, which is read again for each connection after the file has changed.
@@ -143,9 +141,9 @@ class Links:
         Returns a link that is to be retired: no later call uses it. A connection that gives no answer, to
         this call and those beside it, may stay open, and silent; a new one may reach the service.
         """
-        is_without_answer = error.reason == "NO_ANSWER" and error.code == _DEADLINE_EXCEEDED
+        is_without_answer = error.reason == "NO_ANSWER" and error.code == code_pb2.DEADLINE_EXCEEDED
         is_silent = is_without_answer and link.answered_at_ms < began_at_ms
-        is_down = error.reason in ("NO_ANSWER", "SHUTTING_DOWN") and error.code == _UNAVAILABLE
+        is_down = error.reason in ("NO_ANSWER", "SHUTTING_DOWN") and error.code == code_pb2.UNAVAILABLE
         if not is_silent and not is_down:
             return None
         with self._lock:
@@ -235,5 +233,4 @@ def closed_error() -> OncewardError:
 
 def unsent(error: Exception) -> OncewardError:
     """Returns the error of a call that gRPC could not send, such as one whose credential has a line break."""
-    code = grpc.StatusCode.UNKNOWN.value[0]
-    return OncewardError("NO_ANSWER", f"The call can't be sent: {error}", code=code)
+    return OncewardError("NO_ANSWER", f"The call can't be sent: {error}", code=code_pb2.UNKNOWN)

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 
 from ._errors import ClaimRef, OncewardError
+from ._reasons import is_claim_over
 
 #: Two heartbeats may fail before the lease is at risk.
 _HEARTBEATS_PER_LEASE = 3
@@ -25,8 +26,6 @@ _MIN_INTERVAL_MS = 20
 #: A jump of the wall clock against the monotonic one counts as a suspension of the machine from this length
 #: on.
 _MIN_SUSPENSION_MS = 50
-#: After these refusals no heartbeat can prolong the claim.
-_GONE = frozenset({"CLAIM_SUPERSEDED", "ALREADY_COMPLETED", "ALREADY_RELEASED", "RECORD_NOT_FOUND", "CLOSED"})
 
 
 def now_ms() -> float:
@@ -75,7 +74,7 @@ def lease_ends_at_ms(sent_at_ms: float, remaining_ms: float) -> float:
 
 def is_claim_gone(error: OncewardError) -> bool:
     """Returns whether no further heartbeat can prolong the claim."""
-    return error.reason in _GONE
+    return error.reason == "CLOSED" or is_claim_over(error.reason)
 
 
 class Lease:

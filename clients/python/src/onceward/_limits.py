@@ -7,6 +7,7 @@ from google.protobuf.message import Message
 
 from .v1 import facts_pb2
 from .v1.idempotency_pb2 import BatchRequest, ClaimRequest
+from .v1.policy_pb2 import Policy
 from .v1.record_pb2 import Checkpoint, Record, Result
 
 
@@ -25,7 +26,8 @@ def _max_of(message: type[Message], field: str) -> int:
 
 _NAMESPACE = _facts_of(Record, "namespace")
 _METADATA = _facts_of(Result, "metadata")
-_LEASE = _facts_of(ClaimRequest, "lease")
+_UNIT_MS = {"s": 1000, "m": 60_000, "h": 3_600_000}
+_LEASE = _facts_of(Policy, "default_lease")
 
 MAX_KEY_BYTES = _max_of(Record, "key")
 NAMESPACE_PATTERN = re.compile(_NAMESPACE.pattern)
@@ -45,10 +47,12 @@ MAX_METADATA_NAME_BYTES = _METADATA.keys.max
 MAX_METADATA_VALUE_BYTES = _METADATA.values.max
 #: All of a result's metadata, as JSON in UTF-8.
 MAX_METADATA_BYTES = _METADATA.max_json_bytes
+#: The lease of a run that leaves it to a policy that does not set one.
+DEFAULT_LEASE_MS = int(_LEASE.default[:-1]) * _UNIT_MS[_LEASE.default[-1]]
 MIN_LEASE_MS = _LEASE.min
 #: The longest lease of any policy. Most policies allow less, which only the service knows.
 MAX_LEASE_MS = _LEASE.max
-MIN_RETENTION_MS = _facts_of(ClaimRequest, "retention").min
+MIN_RETENTION_MS = _facts_of(Policy, "key_retention").min
 #: The longest wait of one Claim; a longer wait takes several calls.
 MAX_WAIT_MS = _max_of(ClaimRequest, "wait")
 MAX_BATCH_ITEMS = _max_of(BatchRequest, "items")

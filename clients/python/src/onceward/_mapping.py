@@ -7,7 +7,7 @@ from typing import Any
 
 import grpc
 from google.protobuf.message import DecodeError
-from google.rpc import error_details_pb2, status_pb2
+from google.rpc import code_pb2, error_details_pb2, status_pb2
 
 from ._catalogue import error_of
 from ._errors import OncewardError, ResultUnavailableError, Violation
@@ -17,9 +17,14 @@ from .v1 import facts_pb2
 from .v1.errors_pb2 import ErrorReason
 from .v1.idempotency_pb2 import BatchItemError
 
-_CANCELLED, _UNKNOWN, _INVALID_ARGUMENT, _DEADLINE_EXCEEDED = 1, 2, 3, 4
-_RESOURCE_EXHAUSTED, _ABORTED, _INTERNAL, _UNAVAILABLE = 8, 10, 13, 14
 _PREFIX = "ERROR_REASON_"
+#: With these a whole batch may have failed because of the content of one item.
+_ABOUT_CONTENT = (
+    code_pb2.INVALID_ARGUMENT,
+    code_pb2.INTERNAL,
+    code_pb2.UNKNOWN,
+    code_pb2.RESOURCE_EXHAUSTED,
+)
 
 
 def error_from_call(error: grpc.RpcError) -> OncewardError:
@@ -86,7 +91,7 @@ def is_about_content(error: OncewardError) -> bool:
     """
     if is_retryable(error) or error.reason not in ("NO_ANSWER", "INVALID_REQUEST"):
         return False
-    return error.code in (_INVALID_ARGUMENT, _INTERNAL, _UNKNOWN, _RESOURCE_EXHAUSTED)
+    return error.code in _ABOUT_CONTENT
 
 
 def is_retryable(error: OncewardError) -> bool:
@@ -96,10 +101,10 @@ def is_retryable(error: OncewardError) -> bool:
 
 def is_unavailable(error: OncewardError) -> bool:
     """Returns whether the service is unavailable by its own answer, or the connection broke."""
-    if error.code in (_UNAVAILABLE, _DEADLINE_EXCEEDED):
+    if error.code in (code_pb2.UNAVAILABLE, code_pb2.DEADLINE_EXCEEDED):
         return True
     # A proxy that ends a connection answers with these.
-    return error.reason == "NO_ANSWER" and error.code in (_ABORTED, _CANCELLED)
+    return error.reason == "NO_ANSWER" and error.code in (code_pb2.ABORTED, code_pb2.CANCELLED)
 
 
 def is_unreachable(error: OncewardError) -> bool:

@@ -21,6 +21,12 @@ def facts_of(reason: str) -> facts_pb2.ReasonFacts | None:
     return facts
 
 
+def is_claim_over(reason: str) -> bool:
+    """Returns whether no further call prolongs or settles the claim that the refused request named."""
+    facts = facts_of(reason)
+    return facts is not None and facts.claim_is_over
+
+
 def remedy_of(reason: str) -> str | None:
     """Returns what a developer does about an error of this reason; None for a reason of a newer service."""
     remedy = _option(reason, facts_pb2.remedy)

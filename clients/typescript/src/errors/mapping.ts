@@ -1,17 +1,11 @@
 import { durationMs } from "@bufbuild/protobuf/wkt";
-import { ErrorReasonSchema } from "../gen/onceward/v1/errors_pb.ts";
 import { ReasonClass } from "../gen/onceward/v1/facts_pb.ts";
 import type { BatchItemError } from "../gen/onceward/v1/idempotency_pb.ts";
 import * as catalogue from "./catalogue.ts";
 import { CODE, isConnectError } from "./connect-error.ts";
 import { type ClaimRef, type ErrorDetails, OncewardError, ResultUnavailableError } from "./errors.ts";
-import { factsOf } from "./reasons.ts";
+import { factsOf, reasonName } from "./reasons.ts";
 import { readServiceError } from "./service-error.ts";
-
-/** From the descriptor, which every bundle has: the enum itself would repeat its names. */
-const REASON_NAMES: ReadonlyMap<number, string> = new Map(
-  ErrorReasonSchema.values.map(({ number, localName }) => [number, localName]),
-);
 
 const CLASSES = new Map(Object.values(catalogue).map((each) => [each.reason as string, each] as const));
 
@@ -42,7 +36,7 @@ function errorFromElsewhere(cause: unknown): OncewardError {
 
 /** Returns the error with which the item's call would have failed outside a batch. */
 export function errorFromItem(item: BatchItemError): OncewardError {
-  return errorOf(REASON_NAMES.get(item.reason) ?? `REASON_${item.reason}`, item.message, {
+  return errorOf(reasonName(item.reason) ?? `REASON_${item.reason}`, item.message, {
     code: item.code,
     metadata: item.metadata,
     violations: item.fieldViolations.map(({ field, description }) => ({ field, description })),

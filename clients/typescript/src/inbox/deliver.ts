@@ -2,6 +2,7 @@ import { Buffer } from "node:buffer";
 import { fromBinary } from "@bufbuild/protobuf";
 import type { OncewardError, Reason } from "../errors/errors.ts";
 import { errorFromCall } from "../errors/mapping.ts";
+import { factsOf } from "../errors/reasons.ts";
 import { ResultSchema } from "../gen/onceward/v1/record_pb.ts";
 import type { Calls } from "../run/calls.ts";
 import type { Onceward } from "../run/onceward.ts";
@@ -118,16 +119,10 @@ async function deliver({ calls }: Pick<Onceward, "calls">, completion: Completio
     return { kind: "delivered", completion };
   } catch (cause) {
     const error = errorFromCall(cause);
-    switch (error.reason) {
-      case "CLAIM_SUPERSEDED":
-      case "ALREADY_COMPLETED":
-      case "ALREADY_RELEASED":
-      case "RECORD_NOT_FOUND":
-      case "INVALID_REQUEST":
-        return { kind: "undeliverable", completion, reason: error.reason };
-      default:
-        return { kind: "failed", completion, error };
-    }
+    const { reason } = error;
+    return reason === "INVALID_REQUEST" || factsOf(reason)?.claimIsOver
+      ? { kind: "undeliverable", completion, reason }
+      : { kind: "failed", completion, error };
   }
 }
 

@@ -1,6 +1,7 @@
 import { durationMs } from "@bufbuild/protobuf/wkt";
 import { type ClaimRef, OncewardError } from "../errors/errors.ts";
 import { errorFromCall } from "../errors/mapping.ts";
+import { factsOf } from "../errors/reasons.ts";
 import type { ExtendLeaseResponse } from "../gen/onceward/v1/idempotency_pb.ts";
 import { leaseNowMs } from "./lease-clock.ts";
 
@@ -185,15 +186,6 @@ export function leaseLost(claim: ClaimRef | undefined): OncewardError {
 
 /** Returns whether no further heartbeat can prolong the claim. */
 export function isClaimGone({ reason }: OncewardError): boolean {
-  switch (reason) {
-    case "CLAIM_SUPERSEDED":
-    case "ALREADY_COMPLETED":
-    case "ALREADY_RELEASED":
-    case "RECORD_NOT_FOUND":
-    // The client was closed: no heartbeat will be sent.
-    case "CLOSED":
-      return true;
-    default:
-      return false;
-  }
+  // Of a closed client, no heartbeat will be sent.
+  return reason === "CLOSED" || factsOf(reason)?.claimIsOver === true;
 }

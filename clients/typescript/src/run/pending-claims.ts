@@ -1,11 +1,9 @@
 import { errorFromCall, isRetryable, mayHaveHappened } from "../errors/mapping.ts";
 import type { ClaimResponse } from "../gen/onceward/v1/idempotency_pb.ts";
 import { Record_State } from "../gen/onceward/v1/record_pb.ts";
+import { DEFAULT_LEASE_MS } from "../wire/limits.ts";
 import type { Calls, ClaimInit } from "./calls.ts";
 import { retryDelayMs } from "./retry.ts";
-
-/** The service's default lease, for a run that leaves the lease to the namespace's policy. */
-const DEFAULT_LEASE_MS = 30_000;
 
 /** The Claim calls of one run, which all have one claim id: whether the service may hold a claim for it. */
 export class PendingClaims {
@@ -45,7 +43,7 @@ export class PendingClaims {
 /**
  * Releases the claim of a run whose function will not begin. Otherwise it would block other callers until its lease
  * expires, or make the record ambiguous although nothing ran. The request's claim id identifies the claim. Retries until
- * the lease is over; while the client closes, makes one more attempt. Never rejects.
+ * the lease, by default the service's, is over; while the client closes, makes one more attempt. Never rejects.
  */
 export async function releaseUnusedClaim(
   calls: Calls,

@@ -6,11 +6,16 @@ import { ErrorReason } from "../../gen/onceward/v1/errors_pb.ts";
 import { type BatchItemError, BatchItemErrorSchema } from "../../gen/onceward/v1/idempotency_pb.ts";
 import { CATALOGUE, type Reason, type Refusal } from "../domain/refusal.ts";
 
+/** Returns the name of a code in google.rpc.Code, such as "INVALID_ARGUMENT". */
+export function codeName(code: Code): string {
+  return code === Code.Canceled ? "CANCELLED" : codeToString(code).toUpperCase();
+}
+
 /** google.rpc.Code by name. */
 export const CODES: ReadonlyMap<string, Code> = new Map(
   Object.values(Code)
     .filter((code) => typeof code === "number")
-    .map((code) => [code === Code.Canceled ? "CANCELLED" : codeToString(code).toUpperCase(), code]),
+    .map((code) => [codeName(code), code]),
 );
 
 /** Returns the code of a reason. */

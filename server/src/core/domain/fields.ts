@@ -1,4 +1,4 @@
-import { type DescField, type DescMessage, getOption, ScalarType } from "@bufbuild/protobuf";
+import { type AnyDesc, type DescField, type DescMessage, getOption, ScalarType } from "@bufbuild/protobuf";
 import { type FieldFacts, field as fieldFacts, Unit } from "../../gen/onceward/v1/facts_pb.ts";
 import { parseDurationMs } from "./duration-text.ts";
 
@@ -57,7 +57,7 @@ export function messageFields<Values>(
   columnOf = (name: string) => name,
 ): readonly Field<Values>[] {
   return schema.fields.map((descriptor) => {
-    const facts = getOption(descriptor, fieldFacts);
+    const facts = factsOf(descriptor);
     const kind = kindOf(descriptor, facts);
     const [ofName = "", ofColumn = ""] =
       kind === "seconds" ? ["S", "_s"] : kind === "milliseconds" ? ["Ms", "_ms"] : [];
@@ -70,6 +70,28 @@ export function messageFields<Values>(
       facts,
     };
   });
+}
+
+/**
+ * Returns the facts of a field, with the limits of the field that they name.
+ *
+ * @param types where that field is; default: the field's own file.
+ * @throws Error if there is no such field.
+ */
+export function factsOf(field: DescField, types: Iterable<AnyDesc> = field.parent.file.messages): FieldFacts {
+  const facts = getOption(field, fieldFacts);
+  if (facts.sameAs === "") return facts;
+  const [message, name] = facts.sameAs.split(".");
+  const owner = [...types].find((type) => type.kind === "message" && type.name === message);
+  const same = owner?.kind === "message" && owner.fields.find((each) => each.name === name);
+  if (!same) throw new Error(`${field} has the limits of ${facts.sameAs}, which does not exist`);
+  const { min, max, pattern, rule, keys, values, maxJsonBytes } = getOption(same, fieldFacts);
+  return { ...facts, min, max, pattern, rule, keys, values, maxJsonBytes };
+}
+
+/** @returns the expression that a text of a field matches as a whole; one that matches any text if it has none. */
+export function patternOf({ pattern }: FieldFacts): RegExp {
+  return new RegExp(pattern && `^(?:${pattern})$`, "u");
 }
 
 /** @throws Error for a type that no field has yet. */

@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import type { ApiKey_Role } from "../../gen/onceward/v1/tenant_pb.ts";
 import type { Deadline } from "./operation.ts";
 import { type PolicyInForce, type PolicyOverrides, resolvePolicy } from "./policy.ts";
 import type { NarrowedBounds } from "./policy-bounds.ts";
@@ -6,7 +7,7 @@ import { NO_QUOTAS, type Quotas, type StoredTotals } from "./quotas.ts";
 import { Refusal } from "./refusal.ts";
 
 /** What a credential may do. */
-export type Role = "CALLER" | "TENANT_ADMIN" | "OPERATOR";
+export type Role = Exclude<keyof typeof ApiKey_Role, "UNSPECIFIED">;
 
 /** A tenant, a customer of the service, as calls need it. */
 export interface Tenant {

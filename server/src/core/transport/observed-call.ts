@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
-import { Code } from "@connectrpc/connect";
 import type { Logger } from "pino";
+import { codeName } from "../claims/batch-errors.ts";
 import type { Deadline } from "../domain/operation.ts";
 import { CATALOGUE, Refusal } from "../domain/refusal.ts";
 import type { Principal } from "../domain/tenant.ts";
@@ -136,9 +136,4 @@ export class ObservedCall implements Deadline {
     const metadata = { request_id: requestId };
     return new Refusal("INTERNAL", "An internal error; the server's log has it.", { metadata, cause: error });
   }
-}
-
-/** Returns a code's name as the catalogue writes it: INVALID_ARGUMENT for InvalidArgument. */
-export function codeName(code: Code): string {
-  return Code[code].replace(/(?<=[a-z])[A-Z]/g, "_$&").toUpperCase();
 }

@@ -6,7 +6,7 @@ import {
   type MessageShape,
 } from "@bufbuild/protobuf";
 import type { Duration, FieldMask } from "@bufbuild/protobuf/wkt";
-import type { Field, Overrides } from "../../core/domain/fields.ts";
+import { type Field, type Overrides, patternOf } from "../../core/domain/fields.ts";
 import { duration, type Violations } from "../../core/messages/violations.ts";
 
 /** A field, its path in requests, and the pattern that a text of it matches. */
@@ -25,8 +25,7 @@ export function createFieldMessages<Schema extends DescMessage, Values>(
   type Message = MessageShape<Schema>;
   const fields = described.map((field): MessageField<Values> => {
     const { descriptor, facts } = field;
-    const pattern = new RegExp(facts.pattern && `^(?:${facts.pattern})$`, "u");
-    return { ...field, path: prefix + descriptor.name, pattern };
+    return { ...field, path: prefix + descriptor.name, pattern: patternOf(facts) };
   });
 
   function fieldsOf(message: Message | undefined) {

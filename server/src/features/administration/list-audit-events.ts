@@ -1,4 +1,9 @@
 import { create, type JsonObject } from "@bufbuild/protobuf";
+import {
+  MAX_AUDIT_ACTION_BYTES,
+  MAX_AUDIT_ACTOR_BYTES,
+  MAX_AUDIT_TARGET_BYTES,
+} from "../../core/domain/limits.ts";
 import { timestamp, Violations } from "../../core/messages/violations.ts";
 import type { Runner } from "../../core/store/pool.ts";
 import { OperatorServiceListAuditEventsResponseSchema } from "../../gen/onceward/v1/operator_pb.ts";
@@ -45,13 +50,6 @@ export function createListAllEvents({
   };
 }
 
-/** Longer than every RPC's name. */
-const MAX_ACTION_BYTES = 64;
-/** As long as the subject of a token. */
-const MAX_ACTOR_BYTES = 255;
-/** Longer than every resource's name. */
-const MAX_TARGET_BYTES = 1024;
-
 /**
  * Returns a page of the events of a tenant, or of all tenants, newest first. `violations` has those that the caller found.
  *
@@ -65,9 +63,9 @@ async function listEvents(
   violations: Violations,
 ): Promise<{ readonly events: AuditEventMessage[]; readonly nextPageToken: string }> {
   const { action, actor, target } = request;
-  violations.text("action", action, { maxBytes: MAX_ACTION_BYTES });
-  violations.text("actor", actor, { maxBytes: MAX_ACTOR_BYTES });
-  violations.text("target", target, { maxBytes: MAX_TARGET_BYTES });
+  violations.text("action", action, { maxBytes: MAX_AUDIT_ACTION_BYTES });
+  violations.text("actor", actor, { maxBytes: MAX_AUDIT_ACTOR_BYTES });
+  violations.text("target", target, { maxBytes: MAX_AUDIT_TARGET_BYTES });
   const afterMs = violations.timestampMs("after", request.after);
   const beforeMs = violations.timestampMs("before", request.before);
   const denied = parseOutcome(request.outcome, violations);

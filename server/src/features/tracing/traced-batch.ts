@@ -1,8 +1,8 @@
 import type { Answer, Call } from "../../core/calls/call.ts";
-import { CODES } from "../../core/claims/batch-errors.ts";
+import { codeName } from "../../core/claims/batch-errors.ts";
 import { CATALOGUE, Refusal } from "../../core/domain/refusal.ts";
 import { activeCalls, type CallOutcome, type CallSpan, type Tracing } from "../../core/telemetry/tracing.ts";
-import { ErrorReason } from "../../gen/onceward/v1/errors_pb.ts";
+import { ErrorReasonSchema } from "../../gen/onceward/v1/errors_pb.ts";
 import {
   type BatchRequest,
   type BatchRequestItem,
@@ -53,12 +53,5 @@ function startItem(
 function outcomeOfItem(response: BatchResponseItem["response"] | undefined): CallOutcome {
   if (response?.case !== "error") return { code: "OK" };
   const { code, reason } = response.value;
-  return { code: CODE_NAMES.get(code) ?? "UNKNOWN", reason: REASON_NAMES.get(reason) };
-}
-
-const CODE_NAMES = namesOf(CODES);
-const REASON_NAMES = namesOf(Object.entries(ErrorReason));
-
-function namesOf(numbers: Iterable<readonly [string, number]>): ReadonlyMap<number, string> {
-  return new Map([...numbers].map(([name, number]) => [number, name]));
+  return { code: codeName(code), reason: ErrorReasonSchema.value[reason]?.localName };
 }

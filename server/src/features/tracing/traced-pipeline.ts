@@ -1,9 +1,9 @@
 import type { Answer } from "../../core/calls/call.ts";
+import { codeName } from "../../core/claims/batch-errors.ts";
 import { CATALOGUE, Refusal } from "../../core/domain/refusal.ts";
 import type { Principal } from "../../core/domain/tenant.ts";
 import { activeCalls, type CallOutcome, type CallSpan, type Tracing } from "../../core/telemetry/tracing.ts";
 import { FailedCall, ProtocolError } from "../../core/transport/errors.ts";
-import { codeName } from "../../core/transport/observed-call.ts";
 import type { IncomingCall, Pipeline } from "../../core/transport/pipeline.ts";
 import type { ReceivedMessage } from "../../core/transport/read-message.ts";
 

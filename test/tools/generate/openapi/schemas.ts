@@ -7,18 +7,19 @@ import {
   ScalarType,
 } from "@bufbuild/protobuf";
 import { commentOf } from "../../../../deploy/site/comments.ts";
-import { factsOf, limitText } from "../../../../deploy/site/field-limits.ts";
+import { limitText } from "../../../../deploy/site/field-limits.ts";
+import { factsOf } from "../../../../server/src/core/domain/fields.ts";
 import { type JsonSchema, schemaRef } from "./json-schema.ts";
 import { PROTO_FILES } from "./proto-files.ts";
 
 /** Returns whether a request is refused without a field. */
 function isRequired(field: DescField): boolean {
-  return factsOf(PROTO_FILES, field).required;
+  return factsOf(field, PROTO_FILES).required;
 }
 
 /** Returns the limits of a field as JSON Schema has them. Those of durations and of policies are in the fields' descriptions. */
 function limitsOf(field: DescField): JsonSchema {
-  const { min, max, pattern, required, keys, values } = factsOf(PROTO_FILES, field);
+  const { min, max, pattern, required, keys, values } = factsOf(field, PROTO_FILES);
   // Any other field may be empty.
   const [least, most] = [required ? Number(min) : 0, Number(max)];
   switch (field.fieldKind) {

@@ -1,3 +1,4 @@
+import { MAX_AUDIT_ACTOR_BYTES, MAX_AUDIT_TARGET_BYTES } from "@onceward/gen/limits.ts";
 import { SelectField, TextField } from "../../parts/field.tsx";
 import { FilterBar, TimeField, useFilters } from "../../parts/filter-bar.tsx";
 import { List } from "../../parts/list.tsx";
@@ -57,8 +58,12 @@ export default function Audit() {
 function fieldsOf(role: Role) {
   const isOperator = role === "OPERATOR";
   const shared = [
-    { name: "actor", placeholder: "id of a key, or subject", maxLength: 255 },
-    { name: "target", placeholder: isOperator ? "tenant acme" : "namespace charges", maxLength: 1024 },
+    { name: "actor", placeholder: "id of a key, or subject", maxLength: MAX_AUDIT_ACTOR_BYTES },
+    {
+      name: "target",
+      placeholder: isOperator ? "tenant acme" : "namespace charges",
+      maxLength: MAX_AUDIT_TARGET_BYTES,
+    },
   ] as const;
   return isOperator ? [{ name: "tenant", placeholder: "all", maxLength: 63 } as const, ...shared] : shared;
 }

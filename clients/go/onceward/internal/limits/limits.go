@@ -14,12 +14,13 @@ import (
 var (
 	claim      = (*oncewardv1.ClaimRequest)(nil)
 	checkpoint = (*oncewardv1.Checkpoint)(nil)
+	policy     = (*oncewardv1.Policy)(nil)
 	record     = (*oncewardv1.Record)(nil)
 	result     = (*oncewardv1.Result)(nil)
 
 	namespace = factsOf(record, "namespace")
 	metadata  = factsOf(result, "metadata")
-	lease     = factsOf(claim, "lease")
+	lease     = factsOf(policy, "default_lease")
 )
 
 // The limits, in bytes where nothing else is said.
@@ -39,9 +40,11 @@ var (
 	MaxMetadataValueBytes = int(metadata.GetValues().GetMax())
 	// All of the metadata as JSON.
 	MaxMetadataBytes = int(metadata.GetMaxJsonBytes())
-	MinLease         = milliseconds(lease.GetMin())
-	MaxLease         = milliseconds(lease.GetMax())
-	MinRetention     = milliseconds(factsOf(claim, "retention").GetMin())
+	// The lease of a run that leaves it to a policy that does not set one.
+	DefaultLease = must(time.ParseDuration(lease.GetDefault()))
+	MinLease     = milliseconds(lease.GetMin())
+	MaxLease     = milliseconds(lease.GetMax())
+	MinRetention = milliseconds(factsOf(policy, "key_retention").GetMin())
 	// The longest wait of one Claim; a longer wait takes several calls.
 	MaxWait         = milliseconds(factsOf(claim, "wait").GetMax())
 	MaxBatchItems   = maxOf((*oncewardv1.BatchRequest)(nil), "items")
@@ -63,6 +66,13 @@ func messageFactsOf(message proto.Message) *oncewardv1.MessageFacts {
 
 func maxOf(message proto.Message, field protoreflect.Name) int {
 	return int(factsOf(message, field).GetMax())
+}
+
+func must(value time.Duration, err error) time.Duration {
+	if err != nil {
+		panic(err)
+	}
+	return value
 }
 
 func milliseconds(count int64) time.Duration { return time.Duration(count) * time.Millisecond }

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import descriptor_pb2 as google_dot_protobuf_dot_descriptor__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17onceward/v1/facts.proto\x12\x0bonceward.v1\x1a google/protobuf/descriptor.proto\"f\n\x0bReasonFacts\x12\x0c\n\x04\x63ode\x18\x01 \x01(\t\x12.\n\x0creason_class\x18\x02 \x01(\x0e\x32\x18.onceward.v1.ReasonClass\x12\x19\n\x11may_have_happened\x18\x03 \x01(\x08\"\xb5\x02\n\nFieldFacts\x12\x0b\n\x03min\x18\x01 \x01(\x03\x12\x0b\n\x03max\x18\x02 \x01(\x03\x12\x0f\n\x07\x64\x65\x66\x61ult\x18\x03 \x01(\t\x12\r\n\x05label\x18\x04 \x01(\t\x12\x0c\n\x04help\x18\x05 \x01(\t\x12\x1f\n\x04unit\x18\x06 \x01(\x0e\x32\x11.onceward.v1.Unit\x12\x0f\n\x07pattern\x18\x07 \x01(\t\x12\x0c\n\x04rule\x18\x08 \x01(\t\x12\x14\n\x0c\x64\x65\x66\x61ult_from\x18\t \x01(\t\x12\x10\n\x08required\x18\n \x01(\x08\x12\x0f\n\x07same_as\x18\x0b \x01(\t\x12%\n\x04keys\x18\x0c \x01(\x0b\x32\x17.onceward.v1.FieldFacts\x12\'\n\x06values\x18\r \x01(\x0b\x32\x17.onceward.v1.FieldFacts\x12\x16\n\x0emax_json_bytes\x18\x0e \x01(\x03\"!\n\x0cMessageFacts\x12\x11\n\tmax_bytes\x18\x01 \x01(\x03*\xd0\x01\n\x0bReasonClass\x12\x1c\n\x18REASON_CLASS_UNSPECIFIED\x10\x00\x12\x16\n\x12REASON_CLASS_RETRY\x10\x01\x12\x15\n\x11REASON_CLASS_WAIT\x10\x02\x12\x14\n\x10REASON_CLASS_ASK\x10\x03\x12\x15\n\x11REASON_CLASS_GONE\x10\x04\x12\x17\n\x13REASON_CLASS_REUSED\x10\x05\x12\x18\n\x14REASON_CLASS_TOO_OLD\x10\x06\x12\x14\n\x10REASON_CLASS_FIX\x10\x07*>\n\x04Unit\x12\x14\n\x10UNIT_UNSPECIFIED\x10\x00\x12\x10\n\x0cUNIT_SECONDS\x10\x01\x12\x0e\n\nUNIT_BYTES\x10\x02*e\n\x04Role\x12\x14\n\x10ROLE_UNSPECIFIED\x10\x00\x12\x0f\n\x0bROLE_CALLER\x10\x01\x12\x15\n\x11ROLE_TENANT_ADMIN\x10\x02\x12\x11\n\rROLE_OPERATOR\x10\x03\x12\x0c\n\x08ROLE_ANY\x10\x04:M\n\x06reason\x12!.google.protobuf.EnumValueOptions\x18\x96\x8c\x03 \x01(\x0b\x32\x18.onceward.v1.ReasonFacts:3\n\x06remedy\x12!.google.protobuf.EnumValueOptions\x18\x97\x8c\x03 \x01(\t:G\n\x05\x66ield\x12\x1d.google.protobuf.FieldOptions\x18\x98\x8c\x03 \x01(\x0b\x32\x17.onceward.v1.FieldFacts:B\n\x04role\x12\x1f.google.protobuf.ServiceOptions\x18\x99\x8c\x03 \x01(\x0e\x32\x11.onceward.v1.Role:M\n\x07message\x12\x1f.google.protobuf.MessageOptions\x18\x9a\x8c\x03 \x01(\x0b\x32\x19.onceward.v1.MessageFactsBE\n\x0f\x63om.onceward.v1B\nFactsProtoP\x01Z\x16onceward/v1;oncewardv1\xaa\x02\x0bOnceward.V1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17onceward/v1/facts.proto\x12\x0bonceward.v1\x1a google/protobuf/descriptor.proto\"}\n\x0bReasonFacts\x12\x0c\n\x04\x63ode\x18\x01 \x01(\t\x12.\n\x0creason_class\x18\x02 \x01(\x0e\x32\x18.onceward.v1.ReasonClass\x12\x19\n\x11may_have_happened\x18\x03 \x01(\x08\x12\x15\n\rclaim_is_over\x18\x04 \x01(\x08\"\xb5\x02\n\nFieldFacts\x12\x0b\n\x03min\x18\x01 \x01(\x03\x12\x0b\n\x03max\x18\x02 \x01(\x03\x12\x0f\n\x07\x64\x65\x66\x61ult\x18\x03 \x01(\t\x12\r\n\x05label\x18\x04 \x01(\t\x12\x0c\n\x04help\x18\x05 \x01(\t\x12\x1f\n\x04unit\x18\x06 \x01(\x0e\x32\x11.onceward.v1.Unit\x12\x0f\n\x07pattern\x18\x07 \x01(\t\x12\x0c\n\x04rule\x18\x08 \x01(\t\x12\x14\n\x0c\x64\x65\x66\x61ult_from\x18\t \x01(\t\x12\x10\n\x08required\x18\n \x01(\x08\x12\x0f\n\x07same_as\x18\x0b \x01(\t\x12%\n\x04keys\x18\x0c \x01(\x0b\x32\x17.onceward.v1.FieldFacts\x12\'\n\x06values\x18\r \x01(\x0b\x32\x17.onceward.v1.FieldFacts\x12\x16\n\x0emax_json_bytes\x18\x0e \x01(\x03\"!\n\x0cMessageFacts\x12\x11\n\tmax_bytes\x18\x01 \x01(\x03*\xd0\x01\n\x0bReasonClass\x12\x1c\n\x18REASON_CLASS_UNSPECIFIED\x10\x00\x12\x16\n\x12REASON_CLASS_RETRY\x10\x01\x12\x15\n\x11REASON_CLASS_WAIT\x10\x02\x12\x14\n\x10REASON_CLASS_ASK\x10\x03\x12\x15\n\x11REASON_CLASS_GONE\x10\x04\x12\x17\n\x13REASON_CLASS_REUSED\x10\x05\x12\x18\n\x14REASON_CLASS_TOO_OLD\x10\x06\x12\x14\n\x10REASON_CLASS_FIX\x10\x07*>\n\x04Unit\x12\x14\n\x10UNIT_UNSPECIFIED\x10\x00\x12\x10\n\x0cUNIT_SECONDS\x10\x01\x12\x0e\n\nUNIT_BYTES\x10\x02*e\n\x04Role\x12\x14\n\x10ROLE_UNSPECIFIED\x10\x00\x12\x0f\n\x0bROLE_CALLER\x10\x01\x12\x15\n\x11ROLE_TENANT_ADMIN\x10\x02\x12\x11\n\rROLE_OPERATOR\x10\x03\x12\x0c\n\x08ROLE_ANY\x10\x04:M\n\x06reason\x12!.google.protobuf.EnumValueOptions\x18\x96\x8c\x03 \x01(\x0b\x32\x18.onceward.v1.ReasonFacts:3\n\x06remedy\x12!.google.protobuf.EnumValueOptions\x18\x97\x8c\x03 \x01(\t:G\n\x05\x66ield\x12\x1d.google.protobuf.FieldOptions\x18\x98\x8c\x03 \x01(\x0b\x32\x17.onceward.v1.FieldFacts:B\n\x04role\x12\x1f.google.protobuf.ServiceOptions\x18\x99\x8c\x03 \x01(\x0e\x32\x11.onceward.v1.Role:M\n\x07message\x12\x1f.google.protobuf.MessageOptions\x18\x9a\x8c\x03 \x01(\x0b\x32\x19.onceward.v1.MessageFactsBE\n\x0f\x63om.onceward.v1B\nFactsProtoP\x01Z\x16onceward/v1;oncewardv1\xaa\x02\x0bOnceward.V1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -33,16 +33,16 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'onceward.v1.facts_pb2', _gl
 if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'\n\017com.onceward.v1B\nFactsProtoP\001Z\026onceward/v1;oncewardv1\252\002\013Onceward.V1'
-  _globals['_REASONCLASS']._serialized_start=526
-  _globals['_REASONCLASS']._serialized_end=734
-  _globals['_UNIT']._serialized_start=736
-  _globals['_UNIT']._serialized_end=798
-  _globals['_ROLE']._serialized_start=800
-  _globals['_ROLE']._serialized_end=901
+  _globals['_REASONCLASS']._serialized_start=549
+  _globals['_REASONCLASS']._serialized_end=757
+  _globals['_UNIT']._serialized_start=759
+  _globals['_UNIT']._serialized_end=821
+  _globals['_ROLE']._serialized_start=823
+  _globals['_ROLE']._serialized_end=924
   _globals['_REASONFACTS']._serialized_start=74
-  _globals['_REASONFACTS']._serialized_end=176
-  _globals['_FIELDFACTS']._serialized_start=179
-  _globals['_FIELDFACTS']._serialized_end=488
-  _globals['_MESSAGEFACTS']._serialized_start=490
-  _globals['_MESSAGEFACTS']._serialized_end=523
+  _globals['_REASONFACTS']._serialized_end=199
+  _globals['_FIELDFACTS']._serialized_start=202
+  _globals['_FIELDFACTS']._serialized_end=511
+  _globals['_MESSAGEFACTS']._serialized_start=513
+  _globals['_MESSAGEFACTS']._serialized_end=546
 # @@protoc_insertion_point(module_scope)

@@ -59,14 +59,16 @@ MESSAGE_FIELD_NUMBER: _ClassVar[int]
 message: _descriptor.FieldDescriptor
 
 class ReasonFacts(_message.Message):
-    __slots__ = ("code", "reason_class", "may_have_happened")
+    __slots__ = ("code", "reason_class", "may_have_happened", "claim_is_over")
     CODE_FIELD_NUMBER: _ClassVar[int]
     REASON_CLASS_FIELD_NUMBER: _ClassVar[int]
     MAY_HAVE_HAPPENED_FIELD_NUMBER: _ClassVar[int]
+    CLAIM_IS_OVER_FIELD_NUMBER: _ClassVar[int]
     code: str
     reason_class: ReasonClass
     may_have_happened: bool
-    def __init__(self, code: _Optional[str] = ..., reason_class: _Optional[_Union[ReasonClass, str]] = ..., may_have_happened: bool = ...) -> None: ...
+    claim_is_over: bool
+    def __init__(self, code: _Optional[str] = ..., reason_class: _Optional[_Union[ReasonClass, str]] = ..., may_have_happened: bool = ..., claim_is_over: bool = ...) -> None: ...
 
 class FieldFacts(_message.Message):
     __slots__ = ("min", "max", "default", "label", "help", "unit", "pattern", "rule", "default_from", "required", "same_as", "keys", "values", "max_json_bytes")
