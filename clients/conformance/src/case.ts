@@ -15,6 +15,8 @@ export interface Case {
   readonly name: string;
   /** The action, which the client's adapter performs; the other members are its arguments. */
   readonly do: string;
+  /** Why a language does not have the action, by the language: its client does not perform the case. */
+  readonly lacks?: Readonly<Record<string, string>>;
   /** The answers of the service, for an action that calls it. */
   readonly service?: readonly ScriptedAnswer[];
   readonly expect: Expectation;
