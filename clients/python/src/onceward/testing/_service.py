@@ -13,12 +13,11 @@ import grpc
 
 from .. import aio
 from .._client import Onceward
-from .._connection import path_of
-from .._reasons import facts_of
 from ..v1 import idempotency_pb2
+from ..v1.errors_pb2 import ErrorReason
 from ..v1.idempotency_pb2 import BatchRequest, BatchResponse, BatchResponseItem, ClaimRequest, ClaimResponse
 from ..v1.record_pb2 import Record
-from ._policy import TestingPolicy, resolve
+from ._policy import TestingPolicy
 from ._records import ClaimCounts, Records
 from ._refusals import Refused
 
@@ -27,8 +26,6 @@ CallName = Literal["Claim", "Complete", "Release", "ExtendLease", "Lookup"]
 
 #: A claim that waits for another holder occupies a thread.
 _THREADS = 64
-#: A wait ends this long before the caller's deadline, so that its reply still arrives.
-_REPLY_MARGIN_S = 0.1
 _API_KEY = "testing"
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
@@ -54,8 +51,8 @@ class TestingOnceward:
         namespaces: Mapping[str, TestingPolicy] | None = None,
         now: datetime | None = None,
     ) -> None:
-        self._policy = resolve(policy or TestingPolicy())
-        self._policies = {name: resolve(own) for name, own in (namespaces or {}).items()}
+        self._policy = policy or TestingPolicy()
+        self._policies = dict(namespaces or {})
         moment = datetime.now(timezone.utc) if now is None else now
         self._records = Records((moment - _EPOCH) // timedelta(milliseconds=1))
         self._changed = threading.Condition()
@@ -63,7 +60,9 @@ class TestingOnceward:
         self._faults: list[tuple[str, str | None]] = []
         self._ends = False
         self._server = grpc.server(ThreadPoolExecutor(_THREADS, "onceward-testing"))
-        self._server.add_generic_rpc_handlers((_Handlers(self._handlers()),))
+        name = idempotency_pb2.DESCRIPTOR.services_by_name["IdempotencyService"].full_name
+        handlers = grpc.method_handlers_generic_handler(name, self._handlers())
+        self._server.add_generic_rpc_handlers((handlers,))
         #: The address of the service, for clients in other processes. Any credential is accepted.
         self.address = f"http://127.0.0.1:{self._server.add_insecure_port('127.0.0.1:0')}"
         self._server.start()
@@ -113,7 +112,7 @@ class TestingOnceward:
 
         :raises ValueError: for a reason that the service does not refuse such calls with.
         """
-        if facts_of(reason) is None:
+        if f"ERROR_REASON_{reason}" not in ErrorReason.keys():
             raise ValueError(f"reason must be one of errors.proto, is {reason!r}")
         with self._changed:
             self._faults += [(call, reason)] * times
@@ -151,18 +150,18 @@ class TestingOnceward:
             "Lookup": lambda request, _: self._answer("Lookup", request),
             "Batch": self._batch,
         }
-        return {path_of(name): _handler(name, answer) for name, answer in methods.items()}
+        return {name: _handler(name, answer) for name, answer in methods.items()}
 
     def _claim(self, request: ClaimRequest, context: grpc.ServicerContext) -> ClaimResponse:
         until_s = time.monotonic() + request.wait.ToMilliseconds() / 1000
-        left_s = context.time_remaining()
-        if left_s is not None:
-            until_s = min(until_s, time.monotonic() + left_s - _REPLY_MARGIN_S)
         with self._changed:
             while True:
                 response: ClaimResponse = self._answer("Claim", request)
                 left_s = until_s - time.monotonic()
-                if response.WhichOneof("outcome") != "in_progress" or left_s <= 0 or self._ends:
+                if response.WhichOneof("outcome") != "in_progress":
+                    return response
+                if left_s <= 0 or self._ends:
+                    self._records.count("in_progress")
                     return response
                 if not context.is_active():
                     raise Refused("CANCELLED", "The caller disconnected.")
@@ -199,35 +198,15 @@ class TestingOnceward:
         self, item: idempotency_pb2.BatchRequestItem, context: grpc.ServicerContext
     ) -> BatchResponseItem:
         field = item.WhichOneof("request")
-        if field is None:
-            return BatchResponseItem(error=Refused("INVALID_REQUEST", "An item has no request.").item())
-        call = _ITEM_CALLS[field]
         try:
-            request = getattr(item, field)
+            if field is None:
+                raise Refused("INVALID_REQUEST", "An item has no request.")
+            call, request = field.title().replace("_", ""), getattr(item, field)
             response = self._claim(request, context) if call == "Claim" else self._answer(call, request)
         except Refused as refused:
-            return BatchResponseItem(error=refused.item())
+            return BatchResponseItem(error=refused.item)
         answered: dict[str, Any] = {field: response}
         return BatchResponseItem(**answered)
-
-
-_ITEM_CALLS = {
-    "claim": "Claim",
-    "complete": "Complete",
-    "release": "Release",
-    "extend_lease": "ExtendLease",
-    "lookup": "Lookup",
-}
-
-
-class _Handlers(grpc.GenericRpcHandler):
-    """The methods of the service by their paths."""
-
-    def __init__(self, by_path: Mapping[str, grpc.RpcMethodHandler[Any, Any]]) -> None:
-        self._by_path = by_path
-
-    def service(self, details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler[Any, Any] | None:
-        return self._by_path.get(details.method)
 
 
 def _handler(
@@ -238,7 +217,7 @@ def _handler(
             return answer(request, context)
         except Refused as refused:
             context.set_trailing_metadata((("grpc-status-details-bin", refused.status()),))
-            context.abort(_STATUS[refused.code], str(refused))
+            context.abort(refused.code, str(refused))
 
     request_class = getattr(idempotency_pb2, f"{name}Request")
     return grpc.unary_unary_rpc_method_handler(
@@ -246,6 +225,3 @@ def _handler(
         request_deserializer=request_class.FromString,
         response_serializer=lambda response: response.SerializeToString(),
     )
-
-
-_STATUS = {int(code.value[0]): code for code in grpc.StatusCode}
