@@ -6,13 +6,29 @@ import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.
 import { grant, ORDER, success } from "../helpers/calls/verbs.ts";
 import { type OpenDatabase, openDatabase } from "../helpers/database/database.ts";
 import { useOwnPostgres } from "../helpers/database/own-postgres.ts";
-import { multiplyRecord } from "../helpers/migrations/multiply-record.ts";
 import { createWorkplace, type Workplace } from "../helpers/processes/command.ts";
 import { followSteps, missingLine, stepsOf } from "../helpers/processes/follow-readme.ts";
 import { findPreviousVersion, layOutVersion } from "../helpers/processes/previous-version.ts";
 import { TEST_PEPPER } from "../helpers/servers/server.ts";
 import { SERVER_PROGRAM, startServerProcess } from "../helpers/servers/server-process.ts";
 import { createTenant } from "../helpers/servers/tenants.ts";
+
+/** Copies the record of a key many times, under other keys, in the schema of any version. */
+async function multiplyRecord(database: OpenDatabase, key: string, copies: number): Promise<void> {
+  const [columns] = await database.query<{ names: string }>(`
+    select string_agg(quote_ident(attname), ', ') as names
+      from pg_attribute
+     where attrelid = 'records'::regclass
+       and attnum > 0
+       and not attisdropped
+       and attgenerated = ''
+       and attname <> 'key'`);
+  const names = columns?.names;
+  await database.query(
+    `insert into records (key, ${names}) select 'copy-' || n, ${names} from records, generate_series(1, $2::int) n where key = $1`,
+    [key, copies],
+  );
+}
 
 const MAIN = fileURLToPath(new URL("../../server/src/main.ts", import.meta.url));
 

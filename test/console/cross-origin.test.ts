@@ -1,12 +1,31 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import type { Page } from "playwright-core";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { connectAdmin } from "../helpers/calls/admin.ts";
 import { describeInBrowser, openContext } from "../helpers/console/chromium.ts";
-import { startForeignSite } from "../helpers/console/foreign-site.ts";
 import { openConsole, originOf, signIn } from "../helpers/console/open-console.ts";
 import { seedOfRun } from "../helpers/console/seed.ts";
 import { useConsole } from "../helpers/console/use-console.ts";
 import { createApiKey, createTenant } from "../helpers/servers/tenants.ts";
+
+/** Starts a page of another origin, whose scripts and forms a test adds: on the same site, and on another one. */
+async function startForeignSite() {
+  const server = createServer((_request, response) => {
+    response.writeHead(200, { "content-type": "text/html" });
+    response.end('<!doctype html><html lang="en"><title>Foreign</title><body>');
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const { port } = server.address() as AddressInfo;
+  // Cookies ignore ports, so that browsers send SameSite cookies from the first.
+  return { sameSite: `http://127.0.0.1:${port}`, crossSite: `http://localhost:${port}` };
+}
 
 const CREATE_NAMESPACE = "/onceward.v1.TenantAdminService/UpdateNamespace";
 

@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import {
   connectClient,
@@ -12,7 +13,21 @@ import { type ServerProcess, startServerProcess } from "../helpers/servers/serve
 import { createTenant, partsOf } from "../helpers/servers/tenants.ts";
 import { type Collector, startCollector } from "../helpers/tracing/collector.ts";
 import type { ReceivedSpan } from "../helpers/tracing/otlp-messages.ts";
-import { newTrace, type TraceContext } from "../helpers/tracing/trace-context.ts";
+
+/** A caller's trace context. */
+interface TraceContext {
+  readonly traceId: string;
+  readonly spanId: string;
+  /** The header. */
+  readonly traceparent: string;
+}
+
+/** Returns the context of a new trace. */
+function newTrace({ sampled }: { readonly sampled: boolean } = { sampled: true }): TraceContext {
+  const traceId = randomBytes(16).toString("hex");
+  const spanId = randomBytes(8).toString("hex");
+  return { traceId, spanId, traceparent: `00-${traceId}-${spanId}-${sampled ? "01" : "00"}` };
+}
 
 const SERVICE = "onceward.v1.IdempotencyService";
 const [SERVER_KIND, CLIENT_KIND] = [2, 3];
