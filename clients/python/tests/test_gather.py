@@ -106,7 +106,7 @@ def test_a_call_whose_reply_did_not_fit_into_the_batch_is_repeated_alone(kind: s
 
 
 @pytest.mark.parametrize("kind", ["threads", "asyncio"])
-def test_the_calls_of_a_batch_that_is_refusals_for_its_content_are_made_alone(kind: str) -> None:
+def test_the_calls_of_a_batch_that_is_refused_for_its_content_are_made_alone(kind: str) -> None:
     def refuse(_: BatchRequest) -> BatchResponse:
         raise Refused("INVALID_REQUEST", "An item is invalid.")
 
