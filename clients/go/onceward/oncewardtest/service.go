@@ -23,8 +23,6 @@ type record struct {
 	*oncewardv1.Record
 	claimID string
 	lease   time.Duration
-	// As of the claim: a later policy does not affect it.
-	policy Policy
 	// Kept beyond its retention, to distinguish a repeated Complete from a different one.
 	stored *oncewardv1.Result
 }
@@ -63,7 +61,7 @@ func (s *Service) find(of named) *record {
 		return nil
 	}
 	switch {
-	case found.State == oncewardv1.Record_STATE_IN_PROGRESS && found.policy.Hold && found.leaseLeft(s.now) <= 0:
+	case found.State == oncewardv1.Record_STATE_IN_PROGRESS && s.policyOf(of.GetNamespace()).Hold && found.leaseLeft(s.now) <= 0:
 		found.State = oncewardv1.Record_STATE_AMBIGUOUS
 	case found.State == oncewardv1.Record_STATE_COMPLETED && !found.GetResultExpiresAt().AsTime().After(s.now):
 		found.Result, found.ResultExpired = nil, true
@@ -190,7 +188,7 @@ func (s *Service) grant(request *oncewardv1.ClaimRequest, previous *record, poli
 		lease = request.GetLease().AsDuration()
 	}
 	s.lastToken++
-	granted := &record{claimID: request.GetClaimId(), lease: lease, policy: policy, Record: &oncewardv1.Record{
+	granted := &record{claimID: request.GetClaimId(), lease: lease, Record: &oncewardv1.Record{
 		Namespace: request.GetNamespace(), Key: request.GetKey(), Owner: request.GetOwner(),
 		State: oncewardv1.Record_STATE_IN_PROGRESS, FencingToken: s.lastToken, Attempt: previous.GetAttempt() + 1,
 		Fingerprint: previous.GetFingerprint(), Checkpoint: previous.GetCheckpoint(),
@@ -215,8 +213,10 @@ func (s *Service) Complete(
 		if err := found.refusal(); err != nil {
 			return nil, err
 		}
-		if most := s.policyOf(request.GetNamespace()).MaxResultBytes; len(request.GetResult().GetPayload()) > most {
-			return nil, refuse(onceward.ErrResultTooLarge, fmt.Sprintf("The policy allows results of %d bytes.", most))
+		policy := s.policyOf(request.GetNamespace())
+		if len(request.GetResult().GetPayload()) > policy.MaxResultBytes {
+			message := fmt.Sprintf("The policy allows results of %d bytes.", policy.MaxResultBytes)
+			return nil, refuse(onceward.ErrResultTooLarge, message)
 		}
 		held, err := s.own(request, oncewardv1.Record_STATE_COMPLETED)
 		if err != nil {
@@ -227,14 +227,14 @@ func (s *Service) Complete(
 			return nil, refuse(onceward.ErrAlreadyCompleted, "The claim was completed before, with another result.")
 		}
 		if !again {
-			replayed := held.policy.ResultRetention
+			replayed := policy.ResultRetention
 			if request.GetResult().GetKind() == oncewardv1.Result_KIND_FAILURE {
-				replayed = held.policy.FailureRetention
+				replayed = policy.FailureRetention
 			}
 			held.stored = request.GetResult()
 			held.State, held.Result, held.CompletedAt = oncewardv1.Record_STATE_COMPLETED, held.stored, timestamppb.New(s.now)
-			held.ResultExpiresAt = timestamppb.New(s.now.Add(held.policy.kept(replayed)))
-			held.ExpiresAt = timestamppb.New(s.now.Add(held.policy.kept(held.policy.KeyRetention)))
+			held.ResultExpiresAt = timestamppb.New(s.now.Add(policy.kept(replayed)))
+			held.ExpiresAt = timestamppb.New(s.now.Add(policy.kept(policy.KeyRetention)))
 			s.notify()
 		}
 		return &oncewardv1.CompleteResponse{

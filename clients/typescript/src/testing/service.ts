@@ -36,8 +36,6 @@ interface Held {
   readonly record: KnownRecord;
   readonly claimId: string;
   readonly leaseMs: number;
-  /** As of the claim: a later policy does not affect it. */
-  readonly policy: ResolvedPolicy;
   /** Kept beyond its retention, to distinguish a repeated Complete from a different one. */
   result?: Result;
 }
@@ -191,16 +189,17 @@ export class MemoryService {
       expiresAt: timestampFromMs(nowMs + Math.max(policy.keptS * 1000, leaseMs)),
       ...(checkpoint && { checkpoint }),
     });
-    const held = { record, claimId, leaseMs, policy };
+    const held = { record, claimId, leaseMs };
     this.#byName.set(nameOf(record), held);
     return held;
   }
 
   #complete(request: CompleteRequest) {
     return this.#faults.around("complete", () => {
-      checkComplete(request, this.#policyFor(request.namespace));
+      const policy = this.#policyFor(request.namespace);
+      checkComplete(request, policy);
       const held = this.#own(request);
-      const { record, policy, result: earlier } = held;
+      const { record, result: earlier } = held;
       if (record.state === Record_State.RELEASED) throw alreadyReleased();
       const { result = create(ResultSchema) } = request;
       if (earlier !== undefined && !equals(ResultSchema, earlier, result)) {
@@ -266,9 +265,10 @@ export class MemoryService {
     const nowMs = this.#clock.nowMs;
     const held = this.#byName.get(nameOf(name));
     if (held === undefined || timeMs(held.record.expiresAt) <= nowMs) return undefined;
-    const { record, policy } = held;
+    const { record } = held;
     const isLapsed = record.state === Record_State.IN_PROGRESS && timeMs(record.leaseExpiresAt) <= nowMs;
-    if (isLapsed && policy.onLeaseExpiry === "HOLD") record.state = Record_State.AMBIGUOUS;
+    if (isLapsed && this.#policyFor(record.namespace).onLeaseExpiry === "HOLD")
+      record.state = Record_State.AMBIGUOUS;
     record.resultExpired = record.state === Record_State.COMPLETED && timeMs(record.resultExpiresAt) <= nowMs;
     if (record.resultExpired) delete record.result;
     return held;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
 from typing import Any
@@ -54,8 +55,6 @@ class _Held:
     record: Record
     claim_id: str
     lease_ms: int
-    #: As of the claim: a later policy does not affect it.
-    policy: TestingPolicy
     #: Kept beyond its retention, to distinguish a repeated Complete from a different one.
     result: Result | None = None
 
@@ -67,8 +66,9 @@ class Records:
     raises Refused, with the reasons that idempotency.proto lists for it.
     """
 
-    def __init__(self, now_ms: int) -> None:
+    def __init__(self, now_ms: int, policy_of: Callable[[str], TestingPolicy]) -> None:
         self.now_ms = now_ms
+        self._policy_of = policy_of
         self.counts = ClaimCounts()
         self._by_name: dict[tuple[str, str], _Held] = {}
         #: All keys share one counter, so that a key's tokens increase also after its record has expired.
@@ -85,8 +85,9 @@ class Records:
         """Counts a claim."""
         self.counts = replace(self.counts, **{outcome: getattr(self.counts, outcome) + 1})
 
-    def claim(self, request: ClaimRequest, policy: TestingPolicy) -> ClaimResponse:
+    def claim(self, request: ClaimRequest) -> ClaimResponse:
         """Answers a Claim without its wait, and counts it, unless another holder has the key."""
+        policy = self._policy_of(request.namespace)
         key_ms = _check_claim(request, policy, self.now_ms)
         met = self._find(request.namespace, request.key)
         if met is None and key_ms is not None:
@@ -170,12 +171,13 @@ class Records:
         record.claimed_at.CopyFrom(now)
         record.lease_expires_at.FromMilliseconds(self.now_ms + lease_ms)
         record.expires_at.FromMilliseconds(self.now_ms + max(kept_ms(policy), lease_ms))
-        held = _Held(record, request.claim_id, lease_ms, policy)
+        held = _Held(record, request.claim_id, lease_ms)
         self._by_name[(request.namespace, request.key)] = held
         return held
 
-    def complete(self, request: CompleteRequest, policy: TestingPolicy) -> CompleteResponse:
+    def complete(self, request: CompleteRequest) -> CompleteResponse:
         """Answers a Complete."""
+        policy = self._policy_of(request.namespace)
         raise_if_any(retention=_NO_RETENTION if request.HasField("retention") else None)
         if len(request.result.payload) > policy.max_result_bytes:
             message = f"The policy allows results of {policy.max_result_bytes} bytes."
@@ -185,21 +187,20 @@ class Records:
         if again and held.result != request.result:
             raise Refused("ALREADY_COMPLETED", "The claim was completed before, with another result.")
         if not again:
-            terms = held.policy
-            of_failure = [terms.failure_retention_s] if request.result.kind == Result.KIND_FAILURE else []
-            replayed_ms = kept_ms(terms, *of_failure, terms.result_retention_s)
+            of_failure = [policy.failure_retention_s] if request.result.kind == Result.KIND_FAILURE else []
+            replayed_ms = kept_ms(policy, *of_failure, policy.result_retention_s)
             held.result = Result()
             held.result.CopyFrom(request.result)
             record.state = Record.STATE_COMPLETED
             record.result.CopyFrom(request.result)
             record.completed_at.FromMilliseconds(self.now_ms)
             record.result_expires_at.FromMilliseconds(self.now_ms + replayed_ms)
-            record.expires_at.FromMilliseconds(self.now_ms + kept_ms(terms))
+            record.expires_at.FromMilliseconds(self.now_ms + kept_ms(policy))
         return CompleteResponse(
             completed_at=record.completed_at, expires_at=record.expires_at, already_completed=again
         )
 
-    def release(self, request: ReleaseRequest, _: TestingPolicy) -> ReleaseResponse:
+    def release(self, request: ReleaseRequest) -> ReleaseResponse:
         """Answers a Release."""
         record = self._own(request, Record.STATE_RELEASED).record
         if record.state != Record.STATE_RELEASED:
@@ -208,9 +209,9 @@ class Records:
             record.release_reason = request.reason
         return ReleaseResponse(expires_at=record.expires_at)
 
-    def extend_lease(self, request: ExtendLeaseRequest, policy: TestingPolicy) -> ExtendLeaseResponse:
+    def extend_lease(self, request: ExtendLeaseRequest) -> ExtendLeaseResponse:
         """Answers an ExtendLease."""
-        raise_if_any(lease=_lease_violation(request.lease, policy))
+        raise_if_any(lease=_lease_violation(request.lease, self._policy_of(request.namespace)))
         held = self._own(request)
         record = held.record
         lease_ms = request.lease.ToMilliseconds() if request.HasField("lease") else held.lease_ms
@@ -226,7 +227,7 @@ class Records:
             expires_at=record.expires_at,
         )
 
-    def lookup(self, request: LookupRequest, _: TestingPolicy) -> LookupResponse:
+    def lookup(self, request: LookupRequest) -> LookupResponse:
         """Answers a Lookup."""
         found = self._find(request.namespace, request.key)
         record = None if found is None else found.record
@@ -239,7 +240,8 @@ class Records:
             return None
         record = held.record
         lapsed = record.lease_expires_at.ToMilliseconds() <= self.now_ms
-        if record.state == Record.STATE_IN_PROGRESS and lapsed and held.policy.on_lease_expiry == "HOLD":
+        holds = self._policy_of(namespace).on_lease_expiry == "HOLD"
+        if record.state == Record.STATE_IN_PROGRESS and lapsed and holds:
             record.state = Record.STATE_AMBIGUOUS
         if held.result is not None and record.result_expires_at.ToMilliseconds() <= self.now_ms:
             record.result_expired = True

@@ -7,7 +7,8 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta, timezone
-from typing import Any, Literal
+from functools import partial
+from typing import Any, Literal, get_args
 
 import grpc
 
@@ -23,6 +24,7 @@ from ._refusals import Refused
 
 #: A call of the service, alone or as an item of a batch.
 CallName = Literal["Claim", "Complete", "Release", "ExtendLease", "Lookup"]
+_Answer = Callable[[Any, grpc.ServicerContext], Any]
 
 #: A claim that waits for another holder occupies a thread.
 _THREADS = 64
@@ -51,10 +53,12 @@ class TestingOnceward:
         namespaces: Mapping[str, TestingPolicy] | None = None,
         now: datetime | None = None,
     ) -> None:
-        self._policy = policy or TestingPolicy()
-        self._policies = dict(namespaces or {})
+        tenants = policy or TestingPolicy()
+        own = dict(namespaces or {})
         moment = datetime.now(timezone.utc) if now is None else now
-        self._records = Records((moment - _EPOCH) // timedelta(milliseconds=1))
+        self._records = Records(
+            (moment - _EPOCH) // timedelta(milliseconds=1), lambda namespace: own.get(namespace, tenants)
+        )
         self._changed = threading.Condition()
         #: Pending faults: the call and its reason; None: it takes effect, and its reply is lost.
         self._faults: list[tuple[str, str | None]] = []
@@ -142,38 +146,16 @@ class TestingOnceward:
         self.close()
 
     def _handlers(self) -> dict[str, grpc.RpcMethodHandler[Any, Any]]:
-        methods: dict[str, Callable[[Any, grpc.ServicerContext], Any]] = {
-            "Claim": self._claim,
-            "Complete": lambda request, _: self._answer("Complete", request),
-            "Release": lambda request, _: self._answer("Release", request),
-            "ExtendLease": lambda request, _: self._answer("ExtendLease", request),
-            "Lookup": lambda request, _: self._answer("Lookup", request),
-            "Batch": self._batch,
-        }
+        methods: dict[str, _Answer] = {call: partial(self._answer, call) for call in get_args(CallName)}
+        methods["Batch"] = self._batch
         return {name: _handler(name, answer) for name, answer in methods.items()}
 
-    def _claim(self, request: ClaimRequest, context: grpc.ServicerContext) -> ClaimResponse:
-        until_s = time.monotonic() + request.wait.ToMilliseconds() / 1000
-        with self._changed:
-            while True:
-                response: ClaimResponse = self._answer("Claim", request)
-                left_s = until_s - time.monotonic()
-                if response.WhichOneof("outcome") != "in_progress":
-                    return response
-                if left_s <= 0 or self._ends:
-                    self._records.count("in_progress")
-                    return response
-                if not context.is_active():
-                    raise Refused("CANCELLED", "The caller disconnected.")
-                self._changed.wait(left_s)
-
-    def _answer(self, call: str, request: Any) -> Any:
+    def _answer(self, call: str, request: Any, context: grpc.ServicerContext) -> Any:
         """Makes a call, or injects a fault. :raises Refused:"""
         with self._changed:
-            policy = self._policies.get(request.namespace, self._policy)
             records = self._records
-            methods: dict[str, Callable[[Any, TestingPolicy], Any]] = {
-                "Claim": records.claim,
+            methods: dict[str, Callable[[Any], Any]] = {
+                "Claim": lambda request: self._claim(request, context),
                 "Complete": records.complete,
                 "Release": records.release,
                 "ExtendLease": records.extend_lease,
@@ -184,12 +166,27 @@ class TestingOnceward:
                 self._faults.remove(fault)
                 if fault[1] is not None:
                     raise Refused(fault[1], f"The test lets this {call} fail.")
-            response = methods[call](request, policy)
+            response = methods[call](request)
             if call in ("Complete", "Release"):
                 self._changed.notify_all()
             if fault is not None:
                 raise Refused("DATABASE_UNAVAILABLE", f"The test lets the reply to this {call} get lost.")
             return response
+
+    def _claim(self, request: ClaimRequest, context: grpc.ServicerContext) -> ClaimResponse:
+        """Waits, without the lock, while another holder has the key, as long as the request says."""
+        until_s = time.monotonic() + request.wait.ToMilliseconds() / 1000
+        while True:
+            response = self._records.claim(request)
+            left_s = until_s - time.monotonic()
+            if response.WhichOneof("outcome") != "in_progress":
+                return response
+            if left_s <= 0 or self._ends:
+                self._records.count("in_progress")
+                return response
+            if not context.is_active():
+                raise Refused("CANCELLED", "The caller disconnected.")
+            self._changed.wait(left_s)
 
     def _batch(self, request: BatchRequest, context: grpc.ServicerContext) -> BatchResponse:
         return BatchResponse(items=[self._item(item, context) for item in request.items])
@@ -202,16 +199,14 @@ class TestingOnceward:
             if field is None:
                 raise Refused("INVALID_REQUEST", "An item has no request.")
             call, request = field.title().replace("_", ""), getattr(item, field)
-            response = self._claim(request, context) if call == "Claim" else self._answer(call, request)
+            response = self._answer(call, request, context)
         except Refused as refused:
             return BatchResponseItem(error=refused.item)
         answered: dict[str, Any] = {field: response}
         return BatchResponseItem(**answered)
 
 
-def _handler(
-    name: str, answer: Callable[[Any, grpc.ServicerContext], Any]
-) -> grpc.RpcMethodHandler[Any, Any]:
+def _handler(name: str, answer: _Answer) -> grpc.RpcMethodHandler[Any, Any]:
     def handle(request: Any, context: grpc.ServicerContext) -> Any:
         try:
             return answer(request, context)
