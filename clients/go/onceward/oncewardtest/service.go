@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -214,8 +215,8 @@ func (s *Service) Complete(
 			return nil, err
 		}
 		policy := s.policyOf(request.GetNamespace())
-		if len(request.GetResult().GetPayload()) > policy.MaxResultBytes {
-			message := fmt.Sprintf("The policy allows results of %d bytes.", policy.MaxResultBytes)
+		if sizeOf(request.GetResult()) > policy.MaxResultBytes {
+			message := fmt.Sprintf("The policy allows results of %d bytes with their metadata.", policy.MaxResultBytes)
 			return nil, refuse(onceward.ErrResultTooLarge, message)
 		}
 		held, err := s.own(request, oncewardv1.Record_STATE_COMPLETED)
@@ -241,6 +242,18 @@ func (s *Service) Complete(
 			CompletedAt: held.GetCompletedAt(), ExpiresAt: held.GetExpiresAt(), AlreadyCompleted: again,
 		}, nil
 	})
+}
+
+// sizeOf returns the bytes of a result: its payload, and its metadata as compact JSON.
+func sizeOf(result *oncewardv1.Result) int {
+	metadata := new(bytes.Buffer)
+	if len(result.GetMetadata()) > 0 {
+		encoder := json.NewEncoder(metadata)
+		encoder.SetEscapeHTML(false)
+		_ = encoder.Encode(result.GetMetadata()) // Texts alone, written to memory.
+		metadata.Truncate(metadata.Len() - len("\n"))
+	}
+	return len(result.GetPayload()) + metadata.Len()
 }
 
 // Release implements the RPC.

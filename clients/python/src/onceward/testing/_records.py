@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
@@ -179,8 +180,9 @@ class Records:
         """Answers a Complete."""
         policy = self._policy_of(request.namespace)
         raise_if_any(retention=_NO_RETENTION if request.HasField("retention") else None)
-        if len(request.result.payload) > policy.max_result_bytes:
-            message = f"The policy allows results of {policy.max_result_bytes} bytes."
+        size = len(request.result.payload) + _json_bytes(dict(request.result.metadata))
+        if size > policy.max_result_bytes:
+            message = f"The policy allows results of {policy.max_result_bytes} bytes with their metadata."
             raise Refused("RESULT_TOO_LARGE", message)
         held = self._own(request, Record.STATE_COMPLETED)
         record, again = held.record, held.result is not None
@@ -306,6 +308,11 @@ def _check_age(key_ms: int, policy: TestingPolicy, now_ms: int) -> None:
         )
         times = {"key_created_at": _iso(key_ms), "accepted_until": _iso(accepted_until_ms)}
         raise Refused("KEY_TOO_OLD", message, **times)
+
+
+def _json_bytes(metadata: dict[str, str]) -> int:
+    compact = json.dumps(metadata, ensure_ascii=False, separators=(",", ":"))
+    return len(compact.encode()) if metadata else 0
 
 
 def _iso(ms: int) -> str:
