@@ -13,10 +13,11 @@ const MAX_AHEAD_MS = 300_000;
 /** Refuses a claim that its policy does not allow. @throws ConnectError INVALID_REQUEST with every violation. */
 export function checkClaim(request: ClaimRequest, policy: ResolvedPolicy, nowMs: number): void {
   const { fingerprint, keyCreatedAt, lease, retention } = request;
-  const violations = [...leaseViolations(lease, policy), ...retentionViolations(retention)];
+  const violations: Violation[] = [];
   if (policy.requireFingerprint && fingerprint.byteLength === 0) {
     violations.push(["fingerprint", "is required by the namespace's policy"]);
   }
+  violations.push(...leaseViolations(lease, policy), ...retentionViolations(retention));
   const keyMs = keyTimeMs(request, policy);
   if (policy.lateKeys === "REQUIRE_TIME" && keyMs === undefined) {
     violations.push(["key_created_at", "is required by the namespace's policy, as the key contains no time"]);
