@@ -219,10 +219,9 @@ type fault struct {
 
 // FailNext refuses the next call of this kind, which then has no effect. Several faults of one call are used up in order.
 //
-//   - ErrDatabaseUnavailable, ErrOverloaded, ErrRecordContended, ErrShuttingDown, ErrTenantMoving and ErrDeadlineExceeded: the
-//     client retries until its timeout, so that code under test is safe from a single one.
-//   - Any other: the client gives up at once. With ErrInternal, a Complete has the result of a process that dies between the
-//     effect and Complete: a claim in progress until its lease expires.
+// If the reason's code is Unavailable or DeadlineExceeded, the client retries until its timeout, so that code under test is safe
+// from a single one. Otherwise it gives up at once: with ErrInternal, a Complete has the result of a process that dies between the
+// effect and Complete, a claim in progress until its lease expires.
 func (s *Service) FailNext(call Call, reason onceward.Reason) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

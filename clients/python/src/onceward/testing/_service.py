@@ -109,10 +109,9 @@ class TestingOnceward:
         """Refuses the next calls of this kind, which then have no effect. Faults of one call are used up in
         order.
 
-        With DATABASE_UNAVAILABLE, OVERLOADED, RECORD_CONTENDED, SHUTTING_DOWN, TENANT_MOVING and
-        DEADLINE_EXCEEDED the client retries for up to ``timeout_ms``. With any other it gives up at once: a
-        Complete that fails with INTERNAL has the result of a process that dies between the effect and
-        Complete.
+        If the reason's code is UNAVAILABLE or DEADLINE_EXCEEDED, the client retries for up to
+        ``timeout_ms``; otherwise it gives up at once: a Complete that fails with INTERNAL has the result of a
+        process that dies between the effect and Complete.
 
         :raises ValueError: for a reason that the service does not refuse such calls with.
         """
