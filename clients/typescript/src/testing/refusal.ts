@@ -16,6 +16,12 @@ export type RefusalReason = CatalogueReason;
 /** Short, because tests need not spare the service. */
 const RETRY_DELAY = durationFromMs(1);
 
+/** Returns the code of a reason, as the contract has it; Unknown for a reason that it does not have. */
+export function codeOf(reason: string): Code {
+  const { code = "" } = factsOf(reason) ?? {};
+  return codeFromString(code.toLowerCase().replace("cancelled", "canceled")) ?? Code.Unknown;
+}
+
 /** Returns the error of a refused call, with the reason's code and the details that the service sends. */
 export function refusal(
   reason: RefusalReason,
@@ -23,7 +29,7 @@ export function refusal(
   metadata: Readonly<Record<string, string>> = {},
   violations: readonly Violation[] = [],
 ): ConnectError {
-  const code = codeFromString((factsOf(reason)?.code ?? "").toLowerCase().replace("cancelled", "canceled"));
+  const code = codeOf(reason);
   return new ConnectError(message, code, undefined, [
     { desc: ErrorInfoSchema, value: { reason, domain: DOMAIN, metadata } },
     ...(violations.length > 0
