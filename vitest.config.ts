@@ -182,7 +182,7 @@ const OLDER_MAJORS_TESTS = [
  * Files share a worker without side effects on each other; the sources load once, which saves a fifth of the
  * run.
  */
-const ISOLATION = { isolate: false };
+const ISOLATION = { isolate: false, setupFiles: ["test/helpers/processes/own-globals.ts"] };
 
 /**
  * Timeouts that only a hang reaches: each is several times the duration of the slowest test on a machine that

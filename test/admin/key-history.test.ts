@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { DeclinedCall_Outcome } from "../../clients/typescript/src/gen/onceward/v1/tenant_admin_pb.ts";
+import { MAX_CALLS } from "../../server/src/features/key-history/declined-keys.ts";
 import { type AdminWorld, connectAdmin, describeAdministration } from "../helpers/calls/admin.ts";
 import { connectClient } from "../helpers/calls/clients.ts";
 import { errorOf } from "../helpers/calls/errors.ts";
@@ -62,6 +63,23 @@ describeAdministration(
       });
       const denied = connectAdmin(world().server, limited).getKeyHistory(ORDER);
       expect(await errorOf(denied)).toMatchObject({ reason: "NAMESPACE_DENIED" });
+    });
+
+    test("keeps a key's newest calls", async () => {
+      const { admin, caller } = await world().administeredTenant();
+      await grant(caller);
+      const history = () => admin.getKeyHistory(ORDER);
+      for (let call = 1; call <= MAX_CALLS + 1; call++) {
+        await caller.claim(ORDER, as(`repeat-${call}`));
+        // Each is stored alone.
+        await expect.poll(history, { interval: 20 }).toMatchObject({ inProgress: BigInt(call) });
+      }
+      const { calls } = await history();
+      expect([calls.length, calls[0]?.requestId, calls.at(-1)?.requestId]).toEqual([
+        MAX_CALLS,
+        "repeat-2",
+        `repeat-${MAX_CALLS + 1}`,
+      ]);
     });
 
     test("has claims beyond a quota, of a key that has no record, and ends with its namespace", async () => {

@@ -263,6 +263,37 @@ describe("a flush", () => {
   });
 });
 
+test("a minute that has ended is stored by a later flush if the first one fails", async () => {
+  const database = await createTestDatabase();
+  onTestFinished(() => database.drop());
+  const tenantId = await insertTenant(database);
+  const pool = openPool({ databaseUrl: database.url, size: 1, throughPgBouncer: false });
+  onTestFinished(() => pool.close());
+  const meter = createUsageMeter(() => {});
+  const recent = createRecentUse(Date.now());
+  meter.count({ tenantId, namespace: "charges" }, "claims");
+  recent.add(meter.take(1));
+  const minuteMs = Date.now() - 60_000;
+  recent.endSlot(minuteMs);
+  const failures: unknown[] = [];
+  const flusher = createUsageFlusher({
+    pool,
+    meter,
+    recent,
+    replica: REPLICA,
+    intervalMs: 1,
+    onFailed: (error) => failures.push(error),
+  });
+  await database.query("alter table usage_minutes rename to minutes_away");
+  flusher.start();
+  await expect.poll(() => failures.length).toBeGreaterThan(1);
+  await database.query("alter table minutes_away rename to usage_minutes");
+  await flusher.stop();
+  expect(
+    await database.query("select counts -> $1 -> 0 as claims from usage_minutes", [String(tenantId)]),
+  ).toEqual([{ claims: 1 }]);
+});
+
 describe("flushes", () => {
   test("that fail repeatedly store everything once they succeed, and each namespace once", async () => {
     const database = await createTestDatabase();

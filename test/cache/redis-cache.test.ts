@@ -106,6 +106,26 @@ describeWithRedis("A connection to Redis", () => {
     expect(await cache.get("one")).toEqual({ bytes: undefined, answered: true });
   });
 
+  test("that refuses reads is bypassed until the read of a probe is allowed", async () => {
+    await redis.command("acl", "setuser", "writer", "on", ">secret", "~*", "&*", "+set", "+info");
+    const { connection, cache, bypassed } = await connect(`redis://writer:secret@127.0.0.1:${redis.port}`);
+    stopTimeouts();
+    for (const name of ["one", "two", "three"]) await cache.get(name);
+    const reads = vi.spyOn(connection, "getBuffer");
+    await vi.advanceTimersByTimeAsync(1000);
+    await turnOfTheLoop();
+    expect([bypassed, reads.mock.calls.length]).toEqual([[true], 1]);
+    await expect.poll(() => reads.mock.settledResults.map(({ type }) => type)).toEqual(["rejected"]);
+    expect(cache.isBypassed()).toBe(true);
+    await redis.command("acl", "setuser", "writer", "+get");
+    await expect
+      .poll(async () => {
+        await vi.advanceTimersByTimeAsync(1000);
+        return bypassed;
+      })
+      .toEqual([true, false]);
+  });
+
   test("that is frozen: a read times out before the connection; the third opens the breaker", async () => {
     const { connection, cache, failures, bypassed } = await connect();
     const events: string[] = [];

@@ -198,6 +198,33 @@ test("a sweep that cannot delete a record due for an hour is reported until the 
   expect(logged()).toEqual(["+sweep_behind", "-sweep_behind"]);
 });
 
+test("a late sweep is reported until it is less than 30 s late", async () => {
+  const tenant = await createTenant(database);
+  const makeDue = (lateS: number) =>
+    database.query(
+      "update records set expires_at = now() - interval '1 hour', sweep_at = now() - $1::int * interval '1 second'",
+      [lateS],
+    );
+  await start(database.url, { ONCEWARD_SWEEP_INTERVAL: "100ms" });
+  await connectClient(server, tenant.apiKey).claim(ORDER);
+  await database.query(
+    "create function keep() returns trigger language plpgsql as $$ begin raise lock_not_available; end $$",
+  );
+  onTestFinished(() => database.query("drop function if exists keep cascade").then(() => {}));
+  await database.query("create trigger keep before delete on records for each row execute function keep()");
+  await makeDue(3600);
+  await untilReported(["sweep_behind"]);
+  await makeDue(40);
+  const lagS = async () => (await readMetrics(server)).get("onceward_sweep_lag_seconds");
+  await expect.poll(lagS, PATIENCE).toBeLessThan(3600);
+  // Each heartbeat comes after several looks at the state.
+  const [beat] = await database.query<{ at: string }>("select max(seen_at)::text as at from replicas");
+  const laterBeat = () =>
+    database.query("select from replicas where seen_at > $1::timestamptz + interval '0.5 s'", [beat?.at]);
+  await expect.poll(async () => (await laterBeat()).length, PATIENCE).toBe(1);
+  expect(logged()).toEqual(["+sweep_behind"]);
+});
+
 describeWithRedis("Redis", () => {
   test("that stopped is reported as bypassed until it works again", async () => {
     const redis = await startRedis();

@@ -80,6 +80,23 @@ test.each([
   },
 );
 
+test("policies from before a restore are dropped, even if their version is reused", async () => {
+  const { database, tenant, read, declare } = await setUp();
+  await declare("charges", { max_lease_ms: 2000 });
+  const before = await read();
+  await before.namespaces.load(["charges"], WHENEVER);
+  const [was] = await database.query("select namespaces_version as version from tenants where id = $1", [
+    tenant.id,
+  ]);
+  await database.query("update namespaces set max_lease_ms = 9000");
+  await database.query("update tenants set namespaces_version = $1", [was?.version]);
+  await database.query("update installation set id = gen_random_uuid()");
+  const after = await read();
+  expect(after.namespaces.isLoaded("charges")).toBe(false);
+  await after.namespaces.load(["charges"], WHENEVER);
+  expect(policyFor(after, "charges").maxLeaseMs).toBe(9000);
+});
+
 test("the number of loaded policies is limited, and the most recently used ones are kept", async () => {
   const { read, declare } = await setUp();
   await declare("charges", { max_lease_ms: 2000 });

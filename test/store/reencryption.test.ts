@@ -4,6 +4,7 @@ import type { Runner } from "../../server/src/core/store/pool.ts";
 import type { RecordValues } from "../../server/src/core/store/records/record-values.ts";
 import { createMetrics } from "../../server/src/core/telemetry/metrics.ts";
 import {
+  advanceEncryptionPass,
   beginEncryptionPass,
   readEncryptionPass,
 } from "../../server/src/features/encryption/encryption-pass.ts";
@@ -290,6 +291,24 @@ describe("a page of records", () => {
     expect(await begin(0, "now")).toMatchObject({ examined: 7, finished: true });
     expect(await begin(1, null)).toMatchObject({ examined: 7, unreadable: 1 });
     expect(await begin(1, "now")).toMatchObject({ examined: 0, unreadable: 0, finished: false });
+  });
+
+  test("a pass that changed records is followed after a minute, and another one after a day", async () => {
+    const pool = openStorePool(database);
+    await database.query(
+      "update encryption_pass set key_id = 2, finished_at = null, records_changed = 0, records_skipped = 0",
+    );
+    const nothing = { examined: 1, changed: 0, skipped: 0, unreadable: 0 };
+    const finish = async () => {
+      await advanceEncryptionPass(pool, { ...nothing, after: undefined }, 0);
+      const [pass] = await database.query<{ pause: number }>(
+        "select extract(epoch from next_page_at - finished_at)::int as pause from encryption_pass",
+      );
+      return pass?.pause;
+    };
+    await advanceEncryptionPass(pool, { ...nothing, changed: 1, after: startOf("charges") }, 0);
+    expect(await finish()).toBe(60);
+    expect(await finish()).toBe(86_400);
   });
 
   test("a pass continues where another replica left it, within its rate", async () => {

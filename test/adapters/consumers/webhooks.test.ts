@@ -17,14 +17,12 @@ import {
   webhookOnce,
 } from "../../../clients/typescript/src/webhooks.ts";
 import { NESTED_FAILURES } from "../../helpers/calls/nested-runs.ts";
-import { restoreGlobals } from "../../helpers/processes/own-globals.ts";
 import { collectWarnings, type Guarded, newTimedGuard, useGuards } from "./fixtures.ts";
 
 const SECRET = "whsec_a_secret_that_only_tests_have";
 const stripe = new Stripe("sk_test_none");
 const webhooks = new Webhooks({ secret: SECRET });
 
-restoreGlobals();
 const newGuard = useGuards();
 
 /** Serves the handler over HTTP, and returns a function that sends a request to it. */

@@ -2,15 +2,12 @@ import type { OncewardEvent } from "@onceward/client";
 import express from "express";
 import Fastify from "fastify";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
-import { restoreGlobals } from "../../helpers/processes/own-globals.ts";
 import { expressWays } from "./express-ways.ts";
 import { fastifyWays } from "./fastify-ways.ts";
 import { fetchWays, honoWays } from "./fetch-ways.ts";
 import { type CommonOptions, createWorlds, type World } from "./http-world.ts";
 import { type Moment, Steps } from "./steps.ts";
 import { type Ending, pathOf, type WaysToAnswer } from "./ways-to-answer.ts";
-
-restoreGlobals();
 
 const FRAMEWORKS: Record<string, WaysToAnswer> = {
   Express: expressWays(express),

@@ -7,13 +7,10 @@ import { expect, expectTypeOf, test, vi } from "vitest";
 import { type IdempotencyVariables, idempotency } from "../../../clients/typescript/src/hono.ts";
 import { OutcomeUnknownError } from "../../../clients/typescript/src/index.ts";
 import { createTestingOnceward } from "../../../clients/typescript/src/testing.ts";
-import { restoreGlobals } from "../../helpers/processes/own-globals.ts";
 import { responseOf } from "./fetch-reply.ts";
 import { describeHttpAdapter } from "./http-conformance.ts";
 import type { Begin, StartApp } from "./http-world.ts";
 import { listen } from "./listen.ts";
-
-restoreGlobals();
 
 const startApp: StartApp = (onceward, options, effect) => {
   const once = idempotency(onceward, { ...options, caller: (c) => c.req.header("x-account") ?? "" });

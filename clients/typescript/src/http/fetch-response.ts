@@ -28,8 +28,11 @@ async function readResponse(response: Response, abandoned: AbortSignal): Promise
   if (body === null) return { status, headers, body: new Uint8Array(), sent: response };
   const read = await readWhole(body, abandoned);
   switch (read.kind) {
-    case "whole":
-      return { status, headers, body: read.bytes, sent: new Response(read.bytes, response) };
+    case "whole": {
+      const sent = new Response(read.bytes, response);
+      // The headers as sent: the Response of Hono's server gets the content type of a text only when its body is read.
+      return { status, headers: sent.headers, body: read.bytes, sent };
+    }
     case "stream": {
       const sent = new Response(streamOf(read.chunks), response);
       return { status, headers, body: undefined, sent };
