@@ -4,7 +4,7 @@ import { createOnceward, type Onceward } from "../run/onceward.ts";
 import { TestingClock } from "./clock.ts";
 import { Faults } from "./faults.ts";
 import { resolvePolicy, type TestingPolicy } from "./policy.ts";
-import { MemoryService } from "./service.ts";
+import { type ClaimOutcome, MemoryService } from "./service.ts";
 
 /** A test's settings; the defaults are the service's. */
 export interface TestingOptions {
@@ -17,7 +17,7 @@ export interface TestingOptions {
 }
 
 /** The number of Claim calls, by their outcome. */
-export type ClaimCounts = Readonly<MemoryService["counts"]>;
+export type ClaimCounts = Readonly<Record<ClaimOutcome, number>>;
 
 /** A service in memory, without a client. */
 export interface TestingService {

@@ -31,6 +31,9 @@ import type { Faults } from "./faults.ts";
 import type { ResolvedPolicy } from "./policy.ts";
 import { itemError, refusal } from "./refusal.ts";
 
+/** What a claim is answered. `recovered`: the caller's own claim, whose reply was lost. `replayed`: the record is completed. */
+export type ClaimOutcome = "granted" | "recovered" | "inProgress" | "replayed" | "ambiguous";
+
 /** The record of one key, and what only the service knows of its newest claim. */
 interface Held {
   readonly record: KnownRecord;
@@ -51,7 +54,13 @@ const MAX_RETRY_AFTER_MS = 1000;
  */
 export class MemoryService {
   /** The number of claims, by their outcome. */
-  readonly counts = { granted: 0, recovered: 0, inProgress: 0, replayed: 0, ambiguous: 0 };
+  readonly counts: Record<ClaimOutcome, number> = {
+    granted: 0,
+    recovered: 0,
+    inProgress: 0,
+    replayed: 0,
+    ambiguous: 0,
+  };
   readonly #clock: TestingClock;
   readonly #faults: Faults;
   readonly #policyFor: (namespace: string) => ResolvedPolicy;
@@ -298,12 +307,8 @@ function nameOf({ namespace, key }: Named): string {
   return `${namespace} ${key}`;
 }
 
-/** Returns the outcome of a claim of a known key. `recovered`: the caller's own claim, whose reply was lost. */
-function outcomeOf(
-  { record, claimId }: Held,
-  request: ClaimRequest,
-  nowMs: number,
-): keyof MemoryService["counts"] {
+/** Returns the outcome of a claim of a known key. */
+function outcomeOf({ record, claimId }: Held, request: ClaimRequest, nowMs: number): ClaimOutcome {
   switch (record.state) {
     case Record_State.COMPLETED:
       return "replayed";
@@ -317,7 +322,7 @@ function outcomeOf(
   }
 }
 
-function answerOf(kind: keyof MemoryService["counts"], record: KnownRecord, nowMs: number) {
+function answerOf(kind: ClaimOutcome, record: KnownRecord, nowMs: number) {
   const leftMs = timeMs(record.leaseExpiresAt) - nowMs;
   const fields = fieldsOf(record);
   switch (kind) {
