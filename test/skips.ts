@@ -17,7 +17,7 @@ export interface AllowedSkip {
 export const SKIPS: readonly AllowedSkip[] = [
   {
     file: "test/commands/other-languages.test.ts",
-    reason: "Compilers and packages of Python, Go and Java; the nightly job `languages` installs them.",
+    reason: "A compiler and packages of Java, and grpcurl; the nightly job `languages` installs them.",
     when: mayNotDownload,
   },
   {

@@ -19,6 +19,12 @@ export interface Group {
 /** The site's pages, in the order of the navigation. A page that is generated has its source in `.build/`. */
 export const GROUPS: readonly Group[] = [
   group("Start", [
+    page(
+      "clients/tutorial.md",
+      "tutorial",
+      "Tutorial",
+      "from nothing to a replay in the console, in five minutes",
+    ),
     page("README.md", "index", "What Onceward is", "the purpose, one call, the guarantees and their limits"),
     page(
       "deploy/site/playground.md",
@@ -26,7 +32,13 @@ export const GROUPS: readonly Group[] = [
       "Playground",
       "crash a worker and count the effects, in the page",
     ),
-    page("ARCHITECTURE.md", "architecture", "How it works", "the way of a claim and the states of a record"),
+    page(
+      "clients/concepts.md",
+      "concepts",
+      "How it works",
+      "claim, lease, token, retention, late key, in a picture",
+    ),
+    page("ARCHITECTURE.md", "architecture", "Architecture", "the way of a claim and the states of a record"),
   ]),
   group("Clients", [
     page(
@@ -94,11 +106,14 @@ export const GROUPS: readonly Group[] = [
     guide("crashes", "Crash and lease", "RECLAIM or HOLD when a worker dies"),
     guide("profiles", "Profiles of HTTP", "the draft, Stripe, ACP and UCP"),
     guide("late-retries", "Late retries", "a retry after its key was forgotten"),
+    guide("fencing", "Fencing tokens", "conditional updates that refuse a stalled worker"),
+    guide("declined", "A declined card", "which retry is a new operation"),
     guide("outages", "Outages", "fail closed or open"),
     guide("kubernetes", "Kubernetes shutdown", "pods that stop in the middle"),
   ]),
   group("Coming from", [
     guide("from-stripe", "Stripe's keys", "what they cover, and what is left to you"),
+    guide("broker-windows", "SQS FIFO, Kafka EOS", "what a broker's deduplication does not cover"),
     guide("from-redis", "Redis SET NX", "replace a lock in Redis"),
     guide("from-a-table", "A table of your own", "replace a table of processed ids"),
     guide("from-powertools", "Powertools for Lambda", "replace its idempotency utility"),
@@ -136,7 +151,13 @@ export const GROUPS: readonly Group[] = [
     page("clients/cli/operators.md", "operators", "Tour for operators", "tenants, limits, replicas"),
     page("deploy/cells.md", "cells", "Several installations", "cells, and moving a tenant between them"),
     page("deploy/citus.md", "citus", "Citus", "records on several servers of Postgres"),
-    page("deploy/scale.md", "scale", "A million a second", "the bill on paper"),
+    page(
+      "deploy/scale.md",
+      "scale",
+      "Large installations",
+      "a million claims a second, 10¹² records, on paper",
+    ),
+    page("deploy/regions.md", "regions", "Regions", "where a key lives, and a lost region"),
     page("SECURITY.md", "security", "Security", "who can do what, and what protects it"),
   ]),
   group("Reference", [
@@ -148,7 +169,7 @@ export const GROUPS: readonly Group[] = [
       "TypeScript options",
       "every type and option of the client",
     ),
-    page("server/README.md", "server", "Settings and server", "every environment variable, ports, tokens"),
+    page("server/settings.md", "settings", "Settings", "every environment variable, tokens, TLS, limits"),
     page("server/metrics.md", "metrics", "Metrics", "every metric and its labels"),
     page("CHANGELOG.md", "changelog", "Changelog", "what changed"),
   ]),
@@ -156,6 +177,7 @@ export const GROUPS: readonly Group[] = [
     page("test/tools/bench/README.md", "bench", "Bench", "figures beside a table of your own"),
     page("test/tools/chaos/README.md", "chaos", "Chaos", "histories of calls while everything fails"),
     page("test/model/README.md", "model", "The model", "the protocol, specified and searched"),
+    page("server/README.md", "server", "The server", "commands, sources, the way of a claim, glossary"),
     page("CONTRIBUTING.md", "contributing", "Contribute", "set up, suites, where to change what"),
   ]),
 ];

@@ -17,6 +17,15 @@ const LINK = /(!?)\[((?:[^[\]]|\[[^\]]*\])*)\]\(([^()\s]+)\)/g;
 /** `src` and `srcset` of an HTML element. */
 const SOURCE = /\b(src|srcset)="([^":]+)"/g;
 const CODE_BLOCK = /(^ *```[\s\S]*?^ *```$)/gm;
+/** The clients' languages, by the names of their blocks. */
+const LANGUAGES: Readonly<Record<string, string>> = {
+  js: "TypeScript",
+  ts: "TypeScript",
+  python: "Python",
+  go: "Go",
+};
+/** Blocks of these languages with nothing but empty lines between them. */
+const SAME_CODE = /(?:^```(?:js|ts|python|go)\n(?:(?!^```$)[\s\S])*^```\n\n?){2,}/gm;
 
 /**
  * Writes every page for the generator, under its slug. A link to another page leads to that page; a link to any other file of the
@@ -38,7 +47,7 @@ export async function stagePages(pages: readonly Page[], staging: Staging): Prom
         )
         .replace(SOURCE, (_, name: string, target: string) => `${name}="${picture(target)}"`),
     );
-    await writeFile(join(staging.target, `${page.slug}.md`), staged);
+    await writeFile(join(staging.target, `${page.slug}.md`), withTabs(staged));
     for (const file of pictures) {
       await copyFile(join(staging.root, file), join(staging.target, "public", basename(file)));
     }
@@ -61,6 +70,16 @@ export async function stagePages(pages: readonly Page[], staging: Staging): Prom
       return `[${label}](${staging.repository}/${extname(file) === "" ? "tree" : "blob"}/main/${file}${suffix})`;
     }
   }
+}
+
+/** Returns a page in which the same code in several languages is a group of tabs of the generator. */
+function withTabs(text: string): string {
+  return text.replace(SAME_CODE, (blocks) => {
+    const opened = [...blocks.matchAll(/^```(\w+)$/gm)].map(([, name = ""]) => LANGUAGES[name]);
+    if (new Set(opened).size < opened.length) return blocks;
+    const named = blocks.replace(/^```(\w+)$/gm, (fence, name: string) => `${fence} [${LANGUAGES[name]}]`);
+    return `::: code-group\n\n${named.trimEnd()}\n\n:::\n\n`;
+  });
 }
 
 /** Returns a page as Markdown. A program becomes a page of its first comment and its code. */

@@ -28,7 +28,7 @@ Ctrl-C. Prints the addresses, the API keys and an example call. Data and keys st
 working directory for the next start.
 
 DATABASE_URL and REDIS_URL name other servers to use. ONCEWARD_HTTP_PORT, ONCEWARD_GRPC_PORT and
-ONCEWARD_MANAGEMENT_PORT set other ports. Further environment variables: server/README.md.`;
+ONCEWARD_MANAGEMENT_PORT set other ports. Further environment variables: server/settings.md.`;
 
 /**
  * `npm start`: runs a replica with everything that it needs: an embedded Postgres unless `DATABASE_URL` is

@@ -9,7 +9,7 @@ const USAGE = `onceward-server COMMAND
 
 ${COMMANDS.map(({ summary }, index) => `${CALLS[index]?.padEnd(WIDTH)}${summary}`).join("\n")}
 
-Configuration: environment variables, see server/README.md.`;
+Configuration: environment variables, see server/settings.md.`;
 
 const [, , name = "", ...args] = process.argv;
 const command = COMMANDS.find((each) => each.name === name);

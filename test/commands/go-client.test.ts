@@ -57,6 +57,25 @@ test.runIf(dir)(
   },
 );
 
+test.runIf(dir)(
+  "the tutorial's program charges once, and again after a crash",
+  { timeout: GO_TIMEOUT_MS },
+  async () => {
+    const dev = await startDev(await createWorkplaceWithCluster());
+    const program = await firstBlock("clients/tutorial.md", "go");
+    await writeFile(join(dir, "charge.go"), program.replace("http://localhost:50051", dev.grpcUrl));
+    await go(dir, ["mod", "tidy"]);
+    const charge = (...args: readonly string[]) =>
+      go(dir, ["run", "charge.go", ...args], { ONCEWARD_API_KEY: dev.callerKey });
+    expect(await charge("order-1")).toBe("charging order-1, attempt 1\nch_1 <nil>\n");
+    expect(await charge("order-1")).toBe("ch_1 <nil>\n");
+    await expect(charge("order-2", "crash")).rejects.toThrow();
+    expect(await charge("order-2")).toBe("charging order-2, attempt 2\nch_2 <nil>\n");
+    await rm(join(dir, "charge.go"));
+    await pressCtrlC(dev);
+  },
+);
+
 /** The one call of the first page, with what it speaks of: a provider that counts what it charged. */
 const programOf = (call: string) => `package main
 

@@ -16,25 +16,10 @@ const run = promisify(execFile);
 const README = "clients/README.md";
 const PROTO = fileURLToPath(new URL("../../proto", import.meta.url));
 const MODULES = fileURLToPath(new URL("../../node_modules", import.meta.url));
-const BUF = fileURLToPath(new URL("../../node_modules/.bin/buf", import.meta.url));
 const TIMEOUT_MS = 30_000;
-/** The first run downloads and compiles gRPC. */
-const GO_TIMEOUT_MS = 600_000;
 /** More than the bounds of Maven's two runs together: the build, which may download, and the program. */
 const JAVA_TIMEOUT_MS = 2_000_000;
 
-const python = await findPython();
-if (python === undefined) {
-  process.stderr.write(
-    "The Python client is skipped: no python3 can import grpc and grpc_status (pip install grpcio grpcio-status).\n",
-  );
-}
-const goPath = await findGo();
-if (goPath === undefined) {
-  process.stderr.write(
-    "The Go client is skipped: there is no go, or no protoc-gen-go and protoc-gen-go-grpc on the PATH or in its GOPATH.\n",
-  );
-}
 const canRunJava = (await hasMaven()) && (await succeeds("javac", ["--release", "17", "-version"]));
 if (!canRunJava) {
   process.stderr.write(
@@ -42,39 +27,6 @@ if (!canRunJava) {
   );
 }
 const hasGrpcurl = await succeeds("grpcurl", ["-version"]);
-
-test.runIf(python)("the README's Python claims, completes and is replayed to", async () => {
-  const workplace = await createWorkplaceWithCluster();
-  const dev = await startDev(workplace);
-  await run(BUF, ["build", PROTO, "-o", join(workplace.dir, "onceward.binpb")], { timeout: TIMEOUT_MS });
-  const script = await firstBlock(README, "python");
-  await writeFile(join(workplace.dir, "charge.py"), script.replace("127.0.0.1:50051", addressOf(dev)));
-  const printed = await runThere(workplace, dev, python ?? "", ["charge.py"]);
-  expect(printed).toBe('{"charge": "ch_1"}\n{"charge": "ch_1"}\nFINGERPRINT_MISMATCH\n');
-  await pressCtrlC(dev);
-});
-
-test.runIf(goPath)(
-  "the README's Go claims, completes, is replayed to and reads a refusal",
-  { timeout: GO_TIMEOUT_MS },
-  async () => {
-    const workplace = await createWorkplaceWithCluster();
-    const dev = await startDev(workplace);
-    const config = (await firstBlock(README, "yaml")).replace("../onceward/proto", PROTO);
-    await writeFile(join(workplace.dir, "buf.gen.yaml"), config);
-    const program = await firstBlock(README, "go");
-    await writeFile(join(workplace.dir, "main.go"), program.replace("127.0.0.1:50051", addressOf(dev)));
-    const env = { ...process.env, PATH: goPath, ONCEWARD_API_KEY: dev.callerKey };
-    const go = (file: string, ...args: string[]) =>
-      run(file, args, { cwd: workplace.dir, env, timeout: GO_TIMEOUT_MS });
-    await go("go", "mod", "init", "example.com/billing");
-    await go(BUF, "generate");
-    await go("go", "mod", "tidy");
-    const { stdout } = await go("go", "run", ".");
-    expect(stdout).toBe('{"charge": "ch_1"}\n{"charge": "ch_1"}\nFINGERPRINT_MISMATCH\n');
-    await pressCtrlC(dev);
-  },
-);
 
 test.runIf(canRunJava)(
   "the README's Java claims, completes, is replayed to and reads a refusal",
@@ -150,35 +102,6 @@ async function runThere(
 
 function addressOf({ grpcUrl }: Dev): string {
   return new URL(grpcUrl).host;
-}
-
-/**
- * Returns the first Python with grpcio: the system's Python may have it although another one is first on the
- * PATH.
- */
-async function findPython(): Promise<string | undefined> {
-  for (const candidate of ["python3", "/usr/bin/python3"]) {
-    if (await succeeds(candidate, ["-c", "import grpc, grpc_status, google.protobuf"])) return candidate;
-  }
-  return undefined;
-}
-
-/**
- * Returns the PATH by which Go finds its plugins for protobuf; undefined where one of the three is missing.
- */
-async function findGo(): Promise<string | undefined> {
-  const { stdout } = await run("go", ["env", "GOPATH"], { timeout: TIMEOUT_MS }).catch(() => ({
-    stdout: "",
-  }));
-  if (stdout === "") return undefined;
-  const path = `${process.env.PATH}:${join(stdout.trim(), "bin")}`;
-  const plugins = ["protoc-gen-go", "protoc-gen-go-grpc"].map((plugin) =>
-    run(plugin, ["--version"], { env: { ...process.env, PATH: path }, timeout: TIMEOUT_MS }),
-  );
-  return Promise.all(plugins).then(
-    () => path,
-    () => undefined,
-  );
 }
 
 function succeeds(program: string, args: readonly string[]): Promise<boolean> {

@@ -56,6 +56,24 @@ test.runIf(python)("the programs of the README replay, from the installed wheel"
   await pressCtrlC(dev);
 });
 
+test.runIf(python)("the tutorial's program charges once, and again after a crash", async () => {
+  const workplace = await createWorkplaceWithCluster();
+  const dev = await startDev(workplace);
+  const file = join(workplace.dir, "charge.py");
+  await writeFile(
+    file,
+    (await firstBlock("clients/tutorial.md", "python")).replace("http://localhost:50051", dev.grpcUrl),
+  );
+  const env = { PATH: process.env.PATH, ONCEWARD_API_KEY: dev.callerKey };
+  const charge = async (...args: readonly string[]) =>
+    (await run(python, [file, ...args], { env, timeout: TIMEOUT_MS })).stdout;
+  expect(await charge("order-1")).toBe("charging order-1, attempt 1\nch_1\n");
+  expect(await charge("order-1")).toBe("ch_1\n");
+  await expect(charge("order-2", "crash")).rejects.toMatchObject({ stdout: "charging order-2, attempt 1\n" });
+  expect(await charge("order-2")).toBe("charging order-2, attempt 2\nch_2\n");
+  await pressCtrlC(dev);
+});
+
 /** What the one call of the first page speaks of: a provider that counts what it charged. */
 const BEFORE_THE_CALL = `
 import os

@@ -220,7 +220,7 @@ async function serveWith(certificate: Certificate) {
         () => "served",
         (error: unknown) => String(error),
       );
-  const [command = ""] = sectionOf("A certificate has expired, or its authority has changed").shell;
+  const [command = ""] = sectionOf("A certificate expires").shell;
   const place = {
     dir: await makeDataDir("ow-certificate-"),
     env: { address: `127.0.0.1:${server.grpcPort}` },

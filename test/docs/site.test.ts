@@ -154,16 +154,27 @@ describeInBrowser("the site", () => {
     await expect.poll(colour).not.toBe(light);
   });
 
-  test("the search finds a word of a page, and opens it", async () => {
+  test.each([
+    ["pepper_wrong", /\/runbook/],
+    ["rotate a key", /\/tenant-admins#rotate-a-key$/],
+  ])("the search finds %j first, and opens it", async (words, address) => {
     const page = await open("/");
     await page.getByRole("button", { name: "Search" }).first().click();
     await page
       .getByRole("searchbox")
       .or(page.locator("input[type=search], .search-input"))
       .first()
-      .fill("pepper_wrong");
+      .fill(words);
     await page.getByRole("option").first().click();
-    await expect.poll(() => page.url()).toMatch(/\/runbook/);
+    await expect.poll(() => page.url()).toMatch(address);
+  });
+
+  test("the same code in several languages is tabs", async () => {
+    const page = await open("/tutorial");
+    const tabs = page.locator(".vp-code-group .tabs label");
+    expect(await tabs.allTextContents()).toEqual(["TypeScript", "Python", "Go"]);
+    await tabs.filter({ hasText: "Go" }).click();
+    await expect.poll(() => page.getByText("package main").isVisible()).toBe(true);
   });
 
   test("the playground counts the effects of a crash by the policy", async () => {

@@ -66,7 +66,7 @@ describeWithPgBouncer("behind PgBouncer", () => {
     ]);
   });
 
-  test("with the settings of server/README.md nothing is found, and calls are answered", async () => {
+  test("with the settings of server/settings.md nothing is found, and calls are answered", async () => {
     const role = await createRole(database);
     const url = await startPgBouncer(database.url, { mode: "transaction", role });
     expect(await poolerFindings(url, SWITCH)).toEqual([]);
@@ -84,12 +84,12 @@ describeWithPgBouncer("behind PgBouncer", () => {
   });
 });
 
-/** Creates a superuser with the settings that server/README.md lists. */
+/** Creates a superuser with the settings that server/settings.md lists. */
 async function createRole(database: TestDatabase): Promise<string> {
   const role = `pooled_${randomBytes(4).toString("hex")}`;
   await database.query(`create role ${role} login superuser`);
   onTestFinished(() => database.query(`drop role ${role}`).then(() => {}));
-  const page = await readFile(new URL("../../server/README.md", import.meta.url), "utf8");
+  const page = await readFile(new URL("../../server/settings.md", import.meta.url), "utf8");
   const [, settings = ""] = /```sql\n(alter role[\s\S]*?)```/.exec(page) ?? [];
   await database.query(settings.replaceAll("role onceward set", `role ${role} set`));
   return role;

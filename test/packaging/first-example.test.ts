@@ -119,6 +119,21 @@ test(
   TIMEOUT_MS,
 );
 
+test("the tutorial's program charges once, and again after a crash", { timeout: TIMEOUT_MS }, async () => {
+  const { project } = packed();
+  const dev = await startDev(await createWorkplaceWithCluster());
+  const program = await firstBlock("clients/tutorial.md", "js");
+  await writeFile(join(project, "charge.mjs"), program.replace("http://localhost:50051", dev.grpcUrl));
+  const env = { ONCEWARD_API_KEY: dev.callerKey };
+  const charge = async (...args: readonly string[]) =>
+    (await run(process.execPath, ["charge.mjs", ...args], { cwd: project, env, timeout: TIMEOUT_MS })).stdout;
+  expect(await charge("order-1")).toBe("charging order-1, attempt 1\nch_1\n");
+  expect(await charge("order-1")).toBe("ch_1\n");
+  await expect(charge("order-2", "crash")).rejects.toMatchObject({ stdout: "charging order-2, attempt 1\n" });
+  expect(await charge("order-2")).toBe("charging order-2, attempt 2\nch_2\n");
+  await pressCtrlC(dev);
+});
+
 test.each(Object.entries(BEFORE_THE_CALL))(
   "the one call of %s is well-typed, and charges once in two processes",
   async (page, before) => {

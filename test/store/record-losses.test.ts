@@ -100,6 +100,23 @@ test("a database that goes back by less than any replica has read has lost nothi
   expect([one.recordLoss.lastAtMs, other.recordLoss.lastAtMs]).toEqual([0, 0]);
 });
 
+test("a new id of a database that no replica served shows a loss to one that has read more", async () => {
+  const knows = await watchOf(0);
+  await moveFloor(-60);
+  await createWatch().watch.look(pool);
+  expect(await readLossMs()).toBeUndefined();
+  expect(await knows.look()).toBe(true);
+  expect(await readLossMs()).toBeDefined();
+});
+
+test("a promotion without a loss is not logged as one", async () => {
+  const { look, changes, errors } = await watchOf(0);
+  await restore(0);
+  await createWatch().watch.look(pool);
+  expect(await look()).toBe(true);
+  expect([changes.length, errors]).toEqual([1, []]);
+});
+
 /** Begins a check, and resolves once it has read the installation; it is answered later. */
 async function lookLate(watch: InstallationWatch) {
   const read = Promise.withResolvers<void>();

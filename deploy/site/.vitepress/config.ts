@@ -28,6 +28,15 @@ function makeEmptyHeadersCells({
   }
 }
 
+const TITLES = new Map(GROUPS.flatMap(({ pages }) => pages.map(({ slug, title }) => [slug, title])));
+
+/** Returns a word as the search compares it; null for one that every page has. Pages get its text, so it refers to nothing. */
+function searchTerm(term: string): string | null {
+  return /^(?:.|an|and|are|as|at|by|do|for|how|i|in|is|it|of|on|or|the|to|what|with)$/i.test(term)
+    ? null
+    : term.toLowerCase();
+}
+
 export default defineConfig({
   title: "Onceward",
   description: "Idempotency as a service: ask before a side effect, report afterwards, and it happens once.",
@@ -53,8 +62,23 @@ export default defineConfig({
   },
   themeConfig: {
     outline: [2, 3],
-    search: { provider: "local" },
+    search: {
+      provider: "local",
+      options: {
+        // A hit shows the page's name in the navigation, not that of a package.
+        _render(src, env, md) {
+          const title = TITLES.get(env.relativePath.replace(/\.md$/, ""));
+          const html: string = md.render(src, env);
+          return title === undefined ? html : html.replace(/(?<=<h1[^>]*>).*?(?=<a )/, `${title} `);
+        },
+        miniSearch: {
+          options: { processTerm: searchTerm },
+          searchOptions: { combineWith: "AND", fuzzy: false, boost: { title: 8, titles: 3, text: 1 } },
+        },
+      },
+    },
     nav: [
+      { text: "Tutorial", link: "/tutorial" },
       { text: "Playground", link: "/playground" },
       { text: "API", link: "/api" },
       { text: "Runbook", link: "/runbook" },

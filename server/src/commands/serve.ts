@@ -51,6 +51,6 @@ export async function requirePgBouncerSwitch(config: Config): Promise<void> {
   const missing = whyPgBouncerSwitchIsMissing(pooler, config);
   if (missing === undefined) return;
   throw new CommandError(
-    `${missing} Set ONCEWARD_PGBOUNCER=true, and give the role its settings: server/README.md, "PgBouncer".`,
+    `${missing} Set ONCEWARD_PGBOUNCER=true, and give the role its settings: server/settings.md, "PgBouncer".`,
   );
 }

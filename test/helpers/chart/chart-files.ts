@@ -29,7 +29,6 @@ const RULE_VALUES: readonly (readonly [text: string, placeholder: string, alert?
   ["for: 1h\n", "for: @ambiguousFor@\n", "OncewardAmbiguousBacklog"],
 ];
 const SECRETS_BLOCK = /^secrets:\n(?: .*\n)*/m;
-const TABLE = /(<!-- values:.*-->\n)[\s\S]*(<!-- \/values -->)/;
 
 /** What the chart does with a secret, beyond the setting's description. */
 const SECRET_NOTES: Readonly<Record<string, string>> = {
@@ -47,21 +46,12 @@ export function chartFiles(): Readonly<Record<string, string>> {
       .replace(/^version: .*$/m, `version: ${VERSION}`)
       .replace(/^appVersion: .*$/m, `appVersion: "${VERSION}"`),
     "values.schema.json": `${JSON.stringify(valuesSchema(values), null, 2)}\n`,
-    "README.md": read("README.md").replace(TABLE, `$1\n${valuesTable()}\n\n$2`),
     "files/rules.yml": rulesWithPlaceholders(),
     "files/service-role.sql": readFileSync(SERVICE_ROLE, "utf8"),
     ...Object.fromEntries(
       DASHBOARDS.map((name) => [`files/dashboards/${name}`, readFileSync(`${GRAFANA}${name}`, "utf8")]),
     ),
   };
-
-  function valuesTable(): string {
-    const rows = values.map(({ path, description, fallback }) => {
-      const byDefault = fallback === undefined ? "" : `\`${JSON.stringify(fallback)}\``;
-      return `| \`${path.join(".")}\` | ${byDefault} | ${description} |`;
-    });
-    return ["| value | default | description |", "|---|---|---|", ...rows].join("\n");
-  }
 }
 
 /** Returns the rules with a placeholder for each text that is a value. */
@@ -95,7 +85,7 @@ function secretsBlock(): string {
   return `secrets:\n${entries.join("")}`;
 }
 
-/** Without links, which lead to parts of server/README.md, and without what `npm start` does. */
+/** Without links, which lead to parts of server/settings.md, and without what `npm start` does. */
 function forChart(description: string): string {
   return description.replace(/\[([^\]]*)\]\([^)]*\)/g, "$1").replace(/ `npm start`[^.]*\./, "");
 }

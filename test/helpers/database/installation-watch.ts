@@ -4,17 +4,18 @@ import type { RecordLoss } from "../../../server/src/core/domain/late-keys.ts";
 import { createTokenFloor } from "../../../server/src/core/domain/token-floor.ts";
 import { createLog } from "../../../server/src/core/telemetry/log.ts";
 
-/** Returns a watch that has not looked yet, the ids that it changed to, and the loss of records that it knows of. */
+/** Returns a watch that has not looked yet, the ids that it changed to, the loss that it knows of, and its errors in the log. */
 export function createWatch() {
   const changes: string[] = [];
+  const errors: string[] = [];
   const recordLoss: RecordLoss = { lastAtMs: undefined };
   const watch = new InstallationWatch({
     replicaId: randomUUID(),
     tokenFloor: createTokenFloor(),
     recordLoss,
-    log: createLog("silent", { write: () => {} }),
+    log: createLog("error", { write: (line) => errors.push(line) }),
     onChanged: (id) => changes.push(id),
     onDetected: () => {},
   });
-  return { watch, changes, recordLoss };
+  return { watch, changes, recordLoss, errors };
 }

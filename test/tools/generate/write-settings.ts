@@ -1,20 +1,26 @@
 import { readFileSync, writeFileSync } from "node:fs";
-import { fileVariable } from "../../../server/src/core/config/secret-files.ts";
 import { factsOf, VARIABLES } from "../../../server/src/core/config/variables.ts";
 import { MAX_WAIT_MS } from "../../../server/src/core/domain/limits.ts";
 
 /** Writes the table of settings, and how long a balancer that stops lets calls finish; part of `npm run generate`. */
-const README = new URL("../../../server/README.md", import.meta.url);
+const PAGE = new URL("../../../server/settings.md", import.meta.url);
 const SECTION = /(<!-- configuration:.*-->\n)[\s\S]*(<!-- \/configuration -->)/;
+
+/** Returns a format without what the text above the table says. */
+function short(format: string): string {
+  return format.replace(
+    /^a (?:whole number|duration) from |^an? (?=URL|origin)|, such as 250ms.*| such as .*:\/\/.*/g,
+    "",
+  );
+}
 
 const rows = Object.entries(VARIABLES).map(([name, schema]) => {
   const { format, fallback, isRequired, description, secret } = factsOf(schema);
   const byDefault = fallback === undefined ? (isRequired ? "required" : "—") : `\`${fallback}\``;
-  const names = secret ? `\`${name}\` or \`${fileVariable(name)}\`` : `\`${name}\``;
-  return `| ${names} | ${format} | ${byDefault} | ${description} |`;
+  return `| \`${name}\`${secret ? " †" : ""} | ${short(format)} | ${byDefault} | ${description} |`;
 });
 const table = ["| variable | value | default | description |", "|---|---|---|---|", ...rows].join("\n");
-writeFileSync(README, readFileSync(README, "utf8").replace(SECTION, `$1\n${table}\n\n$2`));
+writeFileSync(PAGE, readFileSync(PAGE, "utf8").replace(SECTION, `$1\n${table}\n\n$2`));
 
 const WAIT_S = MAX_WAIT_MS / 1000;
 /** A Claim that waits ends in time. */

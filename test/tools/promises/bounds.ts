@@ -118,7 +118,7 @@ const FACTS: readonly (readonly [facts: string, test: string])[] = [
   ["Quotas.declared_namespaces.max", "test/admin/operator-tenants.test.ts"],
 ];
 
-/** The numbers that the contract, SECURITY.md and server/README.md promise. */
+/** The numbers that the contract, SECURITY.md and server/settings.md promise. */
 export const BOUNDS: readonly Bound[] = [
   ...ROWS.flatMap(([path, constants, test]) => {
     const file = `server/src/${path}`;

@@ -42,7 +42,7 @@ function described<const Schema extends v.GenericSchema>(schema: Schema, descrip
 
 /**
  * Every environment variable of the server: its format, its default and its description. `npm run generate`
- * writes the table in `server/README.md` from it.
+ * writes the table in `server/settings.md` from it.
  */
 export const VARIABLES = {
   DATABASE_URL: described(postgresUrl, "Postgres. `npm start` starts its own if unset."),

@@ -47,7 +47,7 @@ export function migrate(
   const config = { connectionString: databaseUrl, application_name: "onceward migrate" };
   return withConnection(config, (client) =>
     withConnection({ ...config, query_timeout: QUERY_TIMEOUT_MS }, async (watcher) => {
-      // The role's own limits are those of the service's statements (server/README.md#pgbouncer).
+      // The role's own limits are those of the service's statements (server/settings.md#pgbouncer).
       await client.query("set statement_timeout = 0; set lock_timeout = 0");
       await takeTurn(client, report);
       const connections = { client, watcher, pid: await readBackend(client), report };

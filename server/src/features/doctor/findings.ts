@@ -91,7 +91,7 @@ export const FINDINGS = {
   session_settings_missing: {
     severity: "error",
     advice:
-      "Give the service's role in Postgres the settings that server/README.md lists for PgBouncer, and reset the others that are named.",
+      "Give the service's role in Postgres the settings that server/settings.md lists for PgBouncer, and reset the others that are named.",
   },
   direct_url_missing: {
     severity: "warning",

@@ -14,30 +14,30 @@ writeFileSync(
 <!-- npm run generate writes this page from proto/onceward/v1/errors.proto -->
 
 Every error of the client is an \`OncewardError\`. Branch on its \`reason\`; \`message\` is for people. An error of your own function is
-never wrapped: \`run\` rejects with the same error.
+never wrapped. Where a retry helps, the error has \`retryDelayMs\`.
 
 ## Reasons of the service
 
-${table("ErrorReason")}
+${sections("ErrorReason")}
 ## Reasons of the client
 
-${table("ClientReason")}`,
+${sections("ClientReason")}`,
 );
 
-function table(name: string): string {
+function sections(name: string): string {
   const reasons = PROTO_FILES.getEnum(`onceward.v1.${name}`);
   if (reasons === undefined) throw new Error(`errors.proto has no ${name}`);
-  return ["| reason | meaning | remedy |", "| --- | --- | --- |", ...rowsOf(reasons), ""].join("\n");
+  return sectionsOf(reasons).join("\n");
 }
 
-function rowsOf({ values }: DescEnum): readonly string[] {
+function sectionsOf({ values }: DescEnum): readonly string[] {
   return values
     .filter(({ number }) => number !== 0)
     .map((value) => {
       const { code } = getOption(value, reasonFacts);
-      const meaning = `${code === "" ? "" : `${code}. `}${commentOf(value)}`;
-      const cells = [meaning, remedyOf(value)].map((text) => inTypeScript(text).replaceAll("|", "\\|"));
-      return `| \`${value.localName}\` | ${cells.join(" | ")} |`;
+      const comment = commentOf(value).replace(/ Has a google\.rpc\.RetryInfo(?: and QuotaFailure)?\./, "");
+      const meaning = `${code === "" ? "" : `${code}. `}${comment}`;
+      return `### \`${value.localName}\`\n\n${inTypeScript(`${meaning} **Do**: ${remedyOf(value)}`)}\n`;
     });
 }
 

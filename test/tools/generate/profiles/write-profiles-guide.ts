@@ -23,19 +23,17 @@ So do the guards in [Python](../../python/README.md#guard-a-server-a-worker-or-a
 | \`acp\` | [Agentic Commerce Protocol](https://github.com/agentic-commerce-protocol/agentic-commerce-protocol), agentic checkout §6 |
 | \`ucp\` | [Universal Commerce Protocol](https://github.com/Universal-Commerce-Protocol/ucp), checkout over REST |
 
-With every profile, nothing runs twice, a caller never gets another caller's response, and neither cookies nor hop-by-hop headers are
-replayed. The refusal of a request in progress also has \`Retry-After\`. The other refusals, such as 409 for an ambiguous record and 503 while the service is unreachable, keep their
-[statuses](../src/http/problems.ts), in the profile's format.
+With every profile, nothing runs twice, and a caller never gets another caller's response. Neither cookies nor hop-by-hop headers are replayed.
+Other refusals, such as 409 for an ambiguous record and 503 while the service is unreachable, keep their [statuses](../src/http/problems.ts).
 
 `;
 
 const NOTES = `
-Refusals have the status and the body of the profile. The options \`methods\`, \`required\`, \`fingerprint\`, \`stores\` and \`problemBody\`
-override it, except that \`acp\` never stores a 5xx. With \`documentation\`, refusals link to your page about keys, as the draft asks: \`Link: <https://api.example/keys>; rel="describedby"\`.
+The options \`methods\`, \`required\`, \`fingerprint\`, \`stores\` and \`problemBody\` override the profile, except that \`acp\` never stores a
+5xx. With \`documentation\`, refusals link to your page about keys: \`Link: <https://api.example/keys>; rel="describedby"\`.
 
-In every format, a refusal names its [type](../src/http/problems.ts), such as \`Link: <urn:onceward:problem:in-progress>; rel="type"\`. A guard
-whose handler passes on a response with this mark, and [\`onceward http-proxy\`](../../http-proxy/README.md), do not store it: they release their
-claim, or leave it to the policy if the type is \`ambiguous\`.
+In every format, a refusal names its type, such as \`Link: <urn:onceward:problem:in-progress>; rel="type"\`. A guard whose handler passes on
+such a response does not store it.
 
 - After a change of a route's profile, the same header may name a new operation. Change it when no retries are due.
 - \`acp\` and \`ucp\` ask that results are kept for 24 hours: give the namespace a \`result_retention\` of that or more.
@@ -86,9 +84,7 @@ const table = [
 const sources = Object.entries(SOURCES).map(([name, cells]) =>
   [
     `\n### \`${name}\`\n`,
-    line("", "source"),
-    line("---", "---"),
-    ...rows.map((row) => line(ROWS[row], cells[row])),
+    ...rows.filter((row) => cells[row] !== "not prescribed").map((row) => `- ${ROWS[row]}: ${cells[row]}`),
     "",
   ].join("\n"),
 );

@@ -3,10 +3,7 @@ import type { Runner } from "../../../core/store/pool.ts";
 import { listedRecord, RECORD_SELECT, type RecordRow } from "../../../core/store/records/record-row.ts";
 import { textArray } from "../../../core/store/sql-arrays.ts";
 import type { Scan } from "../pages.ts";
-import { findNamespacesInUse } from "./list-namespaces-in-use.ts";
-
-/** Maximum namespaces that one statement examines: some tens of milliseconds. */
-export const MAX_EXAMINED_NAMESPACES = 2000;
+import { findNamespacesInUse, NAMESPACES_PER_LOOK } from "./list-namespaces-in-use.ts";
 
 /**
  * Finds the record with a key in each of these namespaces by one search of the primary key. The namespaces come from a
@@ -29,7 +26,7 @@ select ${RECORD_SELECT},
 };
 
 /**
- * Returns the records of a tenant with exactly this key, up to `limit`, in the first MAX_EXAMINED_NAMESPACES namespaces after
+ * Returns the records of a tenant with exactly this key, up to `limit`, in the first NAMESPACES_PER_LOOK namespaces after
  * `afterNamespace`: without payloads, results' metadata and the states of checkpoints. The next search begins after the namespace
  * `next`; undefined: there are no more.
  *
@@ -42,12 +39,12 @@ export async function findKey(
   limit: number,
   latestMs?: number,
 ): Promise<Scan<LiveRecord, string>> {
-  const namespaces = await findNamespacesInUse(runner, tenantId, afterNamespace, MAX_EXAMINED_NAMESPACES);
+  const namespaces = await findNamespacesInUse(runner, tenantId, afterNamespace, NAMESPACES_PER_LOOK);
   if (namespaces.length === 0) return { items: [], next: undefined };
   const names = textArray(namespaces.map(({ name }) => name));
   const rows = await runner.run<RecordRow>(selectKey, [tenantId, names, key, limit, latestMs ?? null]);
   const items = rows.map((row) => listedRecord(row, latestMs));
   if (rows.length === limit) return { items, next: rows.at(-1)?.namespace };
-  const wasFull = namespaces.length === MAX_EXAMINED_NAMESPACES;
+  const wasFull = namespaces.length === NAMESPACES_PER_LOOK;
   return { items, next: wasFull ? namespaces.at(-1)?.name : undefined };
 }

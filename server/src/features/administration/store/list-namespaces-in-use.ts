@@ -1,5 +1,8 @@
 import type { Runner } from "../../../core/store/pool.ts";
 
+/** Namespaces that one statement looks at: each takes some milliseconds on Citus, which asks every shard. */
+export const NAMESPACES_PER_LOOK = 100;
+
 /**
  * The function looks at the primary key once for each namespace, however many records it has. It is a function
  * because Citus has no recursive queries on distributed tables.

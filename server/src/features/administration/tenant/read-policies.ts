@@ -11,13 +11,10 @@ import {
 import { NamespaceSchema } from "../../../gen/onceward/v1/tenant_pb.ts";
 import { listPage, pageSize, scanUntil } from "../pages.ts";
 import type { AdministrationParts, TenantAdminRpcs } from "../services.ts";
-import { findNamespacesInUse } from "../store/list-namespaces-in-use.ts";
+import { findNamespacesInUse, NAMESPACES_PER_LOOK } from "../store/list-namespaces-in-use.ts";
 import { findNamespaceResource, listNamespaceResources } from "../store/namespaces.ts";
 import { namespaceMessage, tenantMessage } from "../tenant-messages.ts";
 import { administeredTenant, namespaceNotFound, tenantOfNamespace } from "./own-tenant.ts";
-
-/** Namespaces that one statement looks at: each takes some milliseconds on Citus, which asks every shard. */
-const NAMESPACES_PER_LOOK = 100;
 
 /** Returns the RPCs that read the tenant, and its namespaces with and without a policy of their own. */
 export function createReadPolicies({
