@@ -10,16 +10,8 @@ import { seedOfRun } from "../helpers/console/seed.ts";
 import { useConsole } from "../helpers/console/use-console.ts";
 import { createApiKey, createTenant } from "../helpers/servers/tenants.ts";
 
-/** A site of another origin, on this machine. It ends with the test. */
-interface ForeignSite {
-  /** Another origin, but the same site: cookies ignore ports, so that browsers send SameSite cookies from here. */
-  readonly sameSite: string;
-  /** Another site. */
-  readonly crossSite: string;
-}
-
-/** Starts a site with an empty page, whose scripts and forms a test adds. */
-async function startForeignSite(): Promise<ForeignSite> {
+/** Starts a page of another origin, whose scripts and forms a test adds: on the same site, and on another one. */
+async function startForeignSite() {
   const server = createServer((_request, response) => {
     response.writeHead(200, { "content-type": "text/html" });
     response.end('<!doctype html><html lang="en"><title>Foreign</title><body>');
@@ -31,6 +23,7 @@ async function startForeignSite(): Promise<ForeignSite> {
     server.close();
   });
   const { port } = server.address() as AddressInfo;
+  // Cookies ignore ports, so that browsers send SameSite cookies from the first.
   return { sameSite: `http://127.0.0.1:${port}`, crossSite: `http://localhost:${port}` };
 }
 

@@ -10,29 +10,19 @@ import { tenantRoutes } from "../helpers/console/routes.ts";
 import { plantJob } from "../helpers/console/seed.ts";
 import { useConsole } from "../helpers/console/use-console.ts";
 import type { TestDatabase } from "../helpers/database/database.ts";
-import { createApiKey, createTenant, type TestTenant } from "../helpers/servers/tenants.ts";
-
-/** A tenant with many namespaces, and its finished job. */
-interface Crowd {
-  readonly tenant: TestTenant;
-  readonly jobId: string;
-}
+import { createApiKey, createTenant } from "../helpers/servers/tenants.ts";
 
 /** Creates a tenant with many namespaces, each with its own policy, and many completed records, in SQL. */
-async function plantCrowd(
-  server: Addresses,
-  database: TestDatabase,
-  { namespaces, records }: { readonly namespaces: number; readonly records: number },
-): Promise<Crowd> {
+async function plantCrowd(server: Addresses, database: TestDatabase) {
   const tenant = await createTenant(database);
   await complete(connectClient(server, tenant.apiKey));
   await database.query(
     `insert into namespaces (tenant_id, name, key_retention_s)
      select $1, 'crowd-' || lpad(n::text, 6, '0'), 86400 from generate_series(1, $2::int) n`,
-    [tenant.id, namespaces],
+    [tenant.id, NAMESPACES],
   );
   await copyRecord(database, tenant, ORDER.key, {
-    count: records,
+    count: RECORDS,
     keySql: "'crowd-' || lpad(n::text, 6, '0')",
   });
   return { tenant, jobId: await plantJob(database, tenant.id) };
@@ -42,6 +32,8 @@ async function plantCrowd(
 const MAX_ROWS = 200;
 /** Home makes 11 calls; a screen that calls for each row would make more than this. */
 const MAX_CALLS = 20;
+const NAMESPACES = 10_000;
+const RECORDS = 20_000;
 /** A few pages of any list. */
 const MAX_BYTES = 512 * 1024;
 
@@ -75,7 +67,7 @@ describeInBrowser("With 10,000 namespaces and 20,000 records", () => {
   const { server, database } = useConsole();
 
   test("every screen reads and shows a bounded part, and lists continue by pages", async () => {
-    const { tenant, jobId } = await plantCrowd(server, database, { namespaces: 10_000, records: 20_000 });
+    const { tenant, jobId } = await plantCrowd(server, database);
     const key = await createApiKey(database, { tenantId: tenant.id, role: "TENANT_ADMIN" });
     // A screen whose answers no other screen shares, so that each screen makes the calls of a first visit.
     const page = await openConsole(server, { key, path: "/no-screen" });

@@ -89,7 +89,7 @@ describeSharedContract("Batch", (contract) => {
     await grant(client, { fingerprint: fingerprintOf("one") });
     const responses = await runBatch(client, [
       { case: "claim", value: { ...ORDER, fingerprint: fingerprintOf("other") } },
-      { case: "lookup", value: { namespace: "No!", key: "" } },
+      { case: "claim", value: { ...ORDER, key: "order-3", lease: seconds(3600) } },
       { case: "release", value: { ...ORDER, key: "never", fencingToken: 1n } },
       { case: "claim", value: { ...ORDER, key: "order-2" } },
     ]);
@@ -101,7 +101,7 @@ describeSharedContract("Batch", (contract) => {
     expect(itemErrorOf(invalid)).toMatchObject({
       code: Code.InvalidArgument,
       reason: ErrorReason.INVALID_REQUEST,
-      fieldViolations: [{ field: "namespace" }, { field: "key" }],
+      fieldViolations: [{ field: "lease" }],
     });
     expect(itemErrorOf(missing)).toMatchObject({
       code: Code.NotFound,
@@ -110,6 +110,15 @@ describeSharedContract("Batch", (contract) => {
     expect(granted).toMatchObject({ value: { outcome: { case: "claimed" } } });
   });
 
+  test("leaves the records as its calls would have left them", async () => {
+    const { client } = await contract.newCaller();
+    const { fencingToken } = await grant(client);
+    await runBatch(client, [{ case: "complete", value: { ...ORDER, fencingToken, result } }]);
+    expect(await lookUp(client)).toMatchObject({ fencingToken, result });
+  });
+});
+
+describeContract("Batch on a server", (contract) => {
   test("refuses only the item that is empty or waits", async () => {
     const { client } = await contract.newCaller();
     const { items } = await client.batch({
@@ -163,15 +172,6 @@ describeSharedContract("Batch", (contract) => {
     expect(alone.outcome).toMatchObject({ case: "completed", value: { resultExpired: false } });
   });
 
-  test("leaves the records as its calls would have left them", async () => {
-    const { client } = await contract.newCaller();
-    const { fencingToken } = await grant(client);
-    await runBatch(client, [{ case: "complete", value: { ...ORDER, fencingToken, result } }]);
-    expect(await lookUp(client)).toMatchObject({ fencingToken, result });
-  });
-});
-
-describeContract("Batch on a server", (contract) => {
   test("fails only the item that Postgres refuses, as a bug without detail", async () => {
     const { client } = await contract.newCaller();
     await refuseKey(contract.database, "poison");

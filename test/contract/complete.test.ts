@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import { Record_State, Result_Kind } from "../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
 import { errorOf } from "../helpers/calls/errors.ts";
 import { bytes, complete, grant, lookUp, ORDER, success } from "../helpers/calls/verbs.ts";
+import { describeContract } from "../helpers/servers/contract.ts";
 import { describeSharedContract } from "../helpers/servers/shared-contract.ts";
 
 describeSharedContract("Complete", (contract) => {
@@ -84,25 +85,6 @@ describeSharedContract("Complete", (contract) => {
       metadata: { limit_bytes: "20", actual_bytes: "23" },
     });
     await client.complete({ ...ORDER, fencingToken, result: withMetadata("22") });
-  });
-
-  test("with more metadata than 16 KiB as JSON is refused, and with as much is stored", async () => {
-    const { client } = await contract.newCaller();
-    const { fencingToken } = await grant(client);
-    // {"a":"…","b":"…","c":"…","d":"…"} has 29 bytes without its values.
-    const withMetadata = (bytes: number) => {
-      const value = (length: number) => "\n".repeat(length / 2) + "x".repeat(length % 2);
-      const rest = bytes - 29 - 3 * 4096;
-      const metadata = { a: value(4096), b: value(4096), c: value(4096), d: value(rest) };
-      return { ...ORDER, fencingToken, result: { ...success("done"), metadata } };
-    };
-    expect(await errorOf(client.complete(withMetadata(16 * 1024 + 1)))).toMatchObject({
-      code: "InvalidArgument",
-      reason: "INVALID_REQUEST",
-      fields: ["result.metadata"],
-    });
-    await client.complete(withMetadata(16 * 1024));
-    expect((await lookUp(client)).result?.metadata).toEqual(withMetadata(16 * 1024).result.metadata);
   });
 
   test("of a released claim is refused, and the key stays free", async () => {
@@ -190,5 +172,26 @@ describeSharedContract("A repeated Complete", (contract) => {
       Array.from({ length: 5 }, () => client.complete({ ...ORDER, fencingToken, result })),
     );
     expect(replies.filter((reply) => !reply.alreadyCompleted)).toHaveLength(1);
+  });
+});
+
+describeContract("Complete on a server", (contract) => {
+  test("with more metadata than 16 KiB as JSON is refused, and with as much is stored", async () => {
+    const { client } = await contract.newCaller();
+    const { fencingToken } = await grant(client);
+    // {"a":"…","b":"…","c":"…","d":"…"} has 29 bytes without its values.
+    const withMetadata = (bytes: number) => {
+      const value = (length: number) => "\n".repeat(length / 2) + "x".repeat(length % 2);
+      const rest = bytes - 29 - 3 * 4096;
+      const metadata = { a: value(4096), b: value(4096), c: value(4096), d: value(rest) };
+      return { ...ORDER, fencingToken, result: { ...success("done"), metadata } };
+    };
+    expect(await errorOf(client.complete(withMetadata(16 * 1024 + 1)))).toMatchObject({
+      code: "InvalidArgument",
+      reason: "INVALID_REQUEST",
+      fields: ["result.metadata"],
+    });
+    await client.complete(withMetadata(16 * 1024));
+    expect((await lookUp(client)).result?.metadata).toEqual(withMetadata(16 * 1024).result.metadata);
   });
 });

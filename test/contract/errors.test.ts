@@ -31,10 +31,10 @@ async function superseded({
 }
 
 const SITUATIONS: Readonly<Record<string, Situation<[SharedCaller]>>> = {
-  "a malformed field": {
+  "a lease that the policy does not allow": {
     code: "InvalidArgument",
     reason: "INVALID_REQUEST",
-    fails: ({ client }) => client.claim({ ...ORDER, namespace: "No!" }),
+    fails: ({ client }) => client.claim({ ...ORDER, lease: seconds(3600) }),
   },
   "another fingerprint": {
     code: "FailedPrecondition",
@@ -83,15 +83,15 @@ const SITUATIONS: Readonly<Record<string, Situation<[SharedCaller]>>> = {
       await client.complete({ ...ORDER, fencingToken, result: { ...result, payload } });
     },
   },
+};
+
+/** Errors that only a server has. */
+const SERVER_SITUATIONS: Readonly<Record<string, Situation<[Caller, Contract]>>> = {
   "a deadline that had passed": {
     code: "DeadlineExceeded",
     reason: "DEADLINE_EXCEEDED",
     fails: ({ client, timeoutHeader }) => client.claim(ORDER, { headers: timeoutHeader(0) }),
   },
-};
-
-/** Errors that only a server has: they are about the caller. */
-const CREDENTIAL_SITUATIONS: Readonly<Record<string, Situation<[Caller, Contract]>>> = {
   "no credential": {
     code: "Unauthenticated",
     reason: "CREDENTIAL_MISSING",
@@ -143,7 +143,7 @@ describeSharedContract("An error has its code, its reason and the domain:", (con
 });
 
 describeContract("A server's error has its code, its reason and the domain:", (contract) => {
-  test.each(Object.entries(CREDENTIAL_SITUATIONS))("%s", async (_, situation) => {
+  test.each(Object.entries(SERVER_SITUATIONS))("%s", async (_, situation) => {
     await isRefused(situation.fails(await contract.newCaller(), contract), situation);
   });
 

@@ -60,11 +60,10 @@ describeSharedContractOnce("Policy", (contract) => {
   test("max_lease limits an extension and a claim alike", async () => {
     const { client } = await contract.newCaller({ max_lease_ms: 60_000 });
     const { fencingToken } = await grant(client, { lease: seconds(60) });
-    for (const lease of [seconds(60.001), seconds(0.999)]) {
-      const invalid = { reason: "INVALID_REQUEST", fields: ["lease"] };
-      expect(await errorOf(client.claim({ ...ORDER, lease }))).toMatchObject(invalid);
-      expect(await errorOf(client.extendLease({ ...ORDER, fencingToken, lease }))).toMatchObject(invalid);
-    }
+    const lease = seconds(60.001);
+    const invalid = { reason: "INVALID_REQUEST", fields: ["lease"] };
+    expect(await errorOf(client.claim({ ...ORDER, lease }))).toMatchObject(invalid);
+    expect(await errorOf(client.extendLease({ ...ORDER, fencingToken, lease }))).toMatchObject(invalid);
     await client.extendLease({ ...ORDER, fencingToken, lease: seconds(1) });
   });
 });

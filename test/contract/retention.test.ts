@@ -85,41 +85,6 @@ describeSharedContractOnce("Retention", (contract) => {
     expect((await client.claim(ORDER)).outcome.case).toBe("completed");
   });
 
-  test("of a claim can be requested shorter, and also shortens its result's", async () => {
-    const { client } = await contract.newCaller();
-    const { fencingToken } = await grant(client, { retention: seconds(120) });
-    const claimed = await lookUp(client);
-    expect(secondsBetween(claimed.claimedAt, claimed.expiresAt)).toBeCloseTo(120, 5);
-    await client.complete({ ...ORDER, fencingToken, result: success("done") });
-    const { completedAt, expiresAt, resultExpiresAt } = await lookUp(client);
-    expect(secondsBetween(completedAt, expiresAt)).toBeCloseTo(120, 5);
-    expect(resultExpiresAt).toEqual(expiresAt);
-  });
-
-  test("of a completion can be requested shorter, and also shortens its result's", async () => {
-    const { client } = await contract.newCaller({ result_retention_s: HOUR_S });
-    const { fencingToken } = await grant(client);
-    const result = success("done");
-    const reply = await client.complete({ ...ORDER, fencingToken, result, retention: seconds(90.5) });
-    const { completedAt, expiresAt, resultExpiresAt } = await lookUp(client);
-    expect(reply.expiresAt).toEqual(expiresAt);
-    expect(secondsBetween(completedAt, expiresAt)).toBeCloseTo(91, 5);
-    expect(resultExpiresAt).toEqual(expiresAt);
-  });
-
-  test("can't be requested longer than the policy's, or shorter than 1 min", async () => {
-    const { client } = await contract.newCaller({ key_retention_s: HOUR_S });
-    const { fencingToken } = await grant(client, { retention: seconds(HOUR_S) });
-    const result = success("done");
-    for (const retention of [seconds(HOUR_S + 0.001), seconds(59.999), seconds(0)]) {
-      const invalid = { code: "InvalidArgument", reason: "INVALID_REQUEST", fields: ["retention"] };
-      expect(await errorOf(client.claim({ ...ORDER, retention }))).toMatchObject(invalid);
-      const completing = client.complete({ ...ORDER, fencingToken, result, retention });
-      expect(await errorOf(completing)).toMatchObject(invalid);
-    }
-    await client.complete({ ...ORDER, fencingToken, result, retention: seconds(60) });
-  });
-
   test("never ends before the lease does", async () => {
     const { client, timePasses, sweep } = await contract.newCaller({ key_retention_s: 60 });
     const { leaseExpiresAt } = await grant(client, { lease: seconds(600) });
@@ -155,6 +120,41 @@ describeSharedContractOnce("Every reply carries the key's expires_at:", (contrac
 });
 
 describeContractOnce("Retention on a server", (contract) => {
+  test("of a claim can be requested shorter, and also shortens its result's", async () => {
+    const { client } = await contract.newCaller();
+    const { fencingToken } = await grant(client, { retention: seconds(120) });
+    const claimed = await lookUp(client);
+    expect(secondsBetween(claimed.claimedAt, claimed.expiresAt)).toBeCloseTo(120, 5);
+    await client.complete({ ...ORDER, fencingToken, result: success("done") });
+    const { completedAt, expiresAt, resultExpiresAt } = await lookUp(client);
+    expect(secondsBetween(completedAt, expiresAt)).toBeCloseTo(120, 5);
+    expect(resultExpiresAt).toEqual(expiresAt);
+  });
+
+  test("of a completion can be requested shorter, and also shortens its result's", async () => {
+    const { client } = await contract.newCaller({ result_retention_s: HOUR_S });
+    const { fencingToken } = await grant(client);
+    const result = success("done");
+    const reply = await client.complete({ ...ORDER, fencingToken, result, retention: seconds(90.5) });
+    const { completedAt, expiresAt, resultExpiresAt } = await lookUp(client);
+    expect(reply.expiresAt).toEqual(expiresAt);
+    expect(secondsBetween(completedAt, expiresAt)).toBeCloseTo(91, 5);
+    expect(resultExpiresAt).toEqual(expiresAt);
+  });
+
+  test("can't be requested longer than the policy's, or shorter than 1 min", async () => {
+    const { client } = await contract.newCaller({ key_retention_s: HOUR_S });
+    const { fencingToken } = await grant(client, { retention: seconds(HOUR_S) });
+    const result = success("done");
+    for (const retention of [seconds(HOUR_S + 0.001), seconds(59.999), seconds(0)]) {
+      const invalid = { code: "InvalidArgument", reason: "INVALID_REQUEST", fields: ["retention"] };
+      expect(await errorOf(client.claim({ ...ORDER, retention }))).toMatchObject(invalid);
+      const completing = client.complete({ ...ORDER, fencingToken, result, retention });
+      expect(await errorOf(completing)).toMatchObject(invalid);
+    }
+    await client.complete({ ...ORDER, fencingToken, result, retention: seconds(60) });
+  });
+
   test("ends also before the sweep deletes the record", async () => {
     const { client, tenant, timePasses } = await contract.newCaller();
     await complete(client);

@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
+import { reasonCases } from "./reason-cases.ts";
 
 /** A part of the contract of every client, such as "fingerprints", with its cases. The README explains the format. */
 export interface Family {
@@ -15,6 +16,8 @@ export interface Case {
   readonly name: string;
   /** The action, which the client's adapter performs; the other members are its arguments. */
   readonly do: string;
+  /** Why a language does not have the action, by the language: its client does not perform the case. */
+  readonly lacks?: Readonly<Record<string, string>>;
   /** The answers of the service, for an action that calls it. */
   readonly service?: readonly ScriptedAnswer[];
   readonly expect: Expectation;
@@ -80,16 +83,26 @@ export interface ScriptedError {
 
 const CASES = new URL("../cases/", import.meta.url);
 
-/** Returns all families, in the order of their names. @throws Error if two cases have one name. */
+/**
+ * Returns all families, in the order of their names. The family "errors" has a case for each reason: its own, or the usual one.
+ *
+ * @throws Error if two cases have one name.
+ */
 export function loadFamilies(): readonly Family[] {
   const files = readdirSync(CASES).filter((file) => file.endsWith(".json"));
   const families = files
     .sort()
-    .map((file) => JSON.parse(readFileSync(new URL(file, CASES), "utf8")) as Family);
+    .map((file) => JSON.parse(readFileSync(new URL(file, CASES), "utf8")) as Family)
+    .map((family) => (family.family === "errors" ? withReasons(family) : family));
   const names = new Set<string>();
   for (const { name } of families.flatMap(({ cases }) => cases)) {
     if (names.has(name)) throw new Error(`Two cases are named ${JSON.stringify(name)}.`);
     names.add(name);
   }
   return families;
+}
+
+function withReasons(family: Family): Family {
+  const own = new Set(family.cases.map(({ name }) => name));
+  return { ...family, cases: [...family.cases, ...reasonCases().filter(({ name }) => !own.has(name))] };
 }

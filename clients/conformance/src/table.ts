@@ -1,5 +1,5 @@
 import type { Family } from "./case.ts";
-import type { Verdict } from "./run-cases.ts";
+import { lackOf, type Verdict } from "./run-cases.ts";
 
 /** What one client made of the cases. */
 export interface Column {
@@ -19,24 +19,21 @@ export function renderTable(families: readonly Family[], columns: readonly Colum
   return [heads, heads.map(() => "---"), ...rows, sums].map((row) => `| ${row.join(" | ")} |`).join("\n");
 }
 
-function score({ verdicts }: Column, cases: Family["cases"]): string {
+function score({ language, verdicts }: Column, cases: Family["cases"]): string {
   const performed = verdicts.filter((verdict) => cases.includes(verdict.case));
-  const passed = performed.filter(
-    (verdict) => verdict.differences.length + (verdict.unsupported ? 1 : 0) === 0,
-  );
-  const unsupported = performed.filter((verdict) => verdict.unsupported !== undefined);
-  const note = unsupported.length === 0 ? "" : ` (${unsupported.length} not in the language)`;
+  const passed = performed.filter(({ differences }) => differences.length === 0);
+  const lacking = cases.filter((each) => lackOf(each, language) !== undefined);
+  const note = lacking.length === 0 ? "" : ` (lacks ${lacking.length})`;
   return `${passed.length}/${performed.length}${note}`;
 }
 
-/** Returns the cases that a client's language does not have, a line each, with the reason. */
-export function renderUnsupported(columns: readonly Column[]): string {
+/** Returns the cases that a client does not perform, a line each, with the reason. */
+export function renderLacks(families: readonly Family[], columns: readonly Column[]): string {
+  const cases = families.flatMap((family) => family.cases);
   return columns
-    .flatMap(({ language, verdicts }) =>
-      verdicts.flatMap(({ case: { name }, unsupported }) =>
-        unsupported === undefined ? [] : [`${language} does not have "${name}": ${unsupported}\n`],
-      ),
-    )
+    .flatMap(({ language }) => cases.map((each) => [language, each.name, lackOf(each, language)]))
+    .filter(([, , why]) => why !== undefined)
+    .map(([language, name, why]) => `${language} lacks "${name}": ${why}\n`)
     .join("");
 }
 

@@ -97,7 +97,7 @@ def test_threads_that_call_while_calls_are_in_flight_share_batches() -> None:
 @pytest.mark.parametrize("kind", ["threads", "asyncio"])
 def test_a_call_whose_reply_did_not_fit_into_the_batch_is_repeated_alone(kind: str) -> None:
     def too_large(request: BatchRequest) -> BatchResponse:
-        refused = Refused("RESPONSE_TOO_LARGE", "The reply does not fit.").item()
+        refused = Refused("RESPONSE_TOO_LARGE", "The reply does not fit.").item
         return BatchResponse(items=[BatchResponseItem(error=refused) for _ in request.items])
 
     with Recording(too_large) as testing:

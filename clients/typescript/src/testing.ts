@@ -1,6 +1,6 @@
 /**
  * An Onceward in memory for unit tests: the real client over an implementation of the service that needs no server, no
- * database and no sleeping. It is held to the same contract tests as the server.
+ * database and no sleeping. It answers the client's calls as the server does: the same contract tests hold for both.
  *
  * ```ts
  * import { CompletionError, type Onceward } from "@onceward/client";
@@ -42,7 +42,7 @@
  */
 
 export type { TestingClock } from "./testing/clock.ts";
+export type { ClaimCounts, TestingOptions } from "./testing/onceward.ts";
 export { createTestingOnceward, type TestingOnceward } from "./testing/onceward.ts";
 export type { TestingPolicy } from "./testing/policy.ts";
 export type { RefusalReason } from "./testing/refusal.ts";
-export type { ClaimCounts, TestingOptions } from "./testing/testing-service.ts";

@@ -4,7 +4,7 @@ import { Record_State, Result_Kind } from "../../../clients/typescript/src/gen/o
 import {
   createTestingService,
   type TestingService,
-} from "../../../clients/typescript/src/testing/testing-service.ts";
+} from "../../../clients/typescript/src/testing/onceward.ts";
 
 /** What the reader of the playground chooses. */
 export interface Choices {
@@ -47,8 +47,8 @@ export const RETENTION_H = 72;
 const OPERATION = { namespace: "charges", key: "order-1" };
 
 /**
- * Plays the deliveries of one order to workers that call the service in memory of `@onceward/client/testing`, which is held to the same contract tests
- * as the server. Its clock is moved, so that a story of days takes no time.
+ * Plays the deliveries of one order to workers that call the service in memory of `@onceward/client/testing`, which answers as
+ * the server does. Its clock is moved, so that a story of days takes no time.
  */
 export async function tellStory(choices: Choices): Promise<Story> {
   const { leaseS, onLeaseExpiry, lateKeys } = choices;
@@ -122,7 +122,7 @@ class Stage {
     }
   }
 
-  /** Makes a call; a refusal is told, in the service's own words, and gives undefined. */
+  /** Makes a call; a refusal is told, and gives undefined. */
   async #call<Answer>(
     who: Event["who"],
     name: string,

@@ -73,6 +73,6 @@ async function outcomeOf(action: Action): Promise<unknown> {
     case "service":
       return await performService(action);
     default:
-      return { unsupported: action satisfies never };
+      return action satisfies never;
   }
 }

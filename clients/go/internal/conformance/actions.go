@@ -4,7 +4,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/onceward/onceward/clients/go/internal/timing"
@@ -32,9 +31,6 @@ func performAction(do string, line []byte) (any, error) {
 	var given arguments
 	if err := json.Unmarshal(line, &given); err != nil {
 		return nil, err
-	}
-	if strings.Contains(string(given.Value), `"$set"`) && len(given.Omit) == 0 {
-		return report{"unsupported": "Go has no sets"}, nil
 	}
 	switch do {
 	case "fingerprint":

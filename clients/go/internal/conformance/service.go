@@ -10,10 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"google.golang.org/genproto/googleapis/rpc/errdetails"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/onceward/onceward/clients/go/onceward"
 	"github.com/onceward/onceward/clients/go/onceward/oncewardtest"
@@ -118,22 +115,32 @@ func callService(service *oncewardtest.Service, name string, given map[string]an
 		}
 		given["fencingToken"] = (*tokens)[at-1]
 	}
-	text, err := json.Marshal(given)
+	// A batch of one, because its items name their calls.
+	item, err := json.Marshal(map[string]any{"items": []any{map[string]any{name: given}}})
 	if err != nil {
 		return nil, err
 	}
-	response, err := answerOf(service, name, text)
-	if err != nil {
-		return reportRefusal(err), nil
+	request := &oncewardv1.BatchRequest{}
+	if err := protojson.Unmarshal(item, request); err != nil {
+		return nil, err
 	}
-	written, err := protojson.Marshal(response)
+	response, err := service.Batch(context.Background(), request)
 	if err != nil {
 		return nil, err
 	}
-	var answer map[string]any
-	if err := json.Unmarshal(written, &answer); err != nil {
+	reply := response.GetItems()[0]
+	if refused := reply.GetError(); refused != nil {
+		return reportRefusal(refused), nil
+	}
+	written, err := protojson.Marshal(reply)
+	if err != nil {
 		return nil, err
 	}
+	var answers map[string]map[string]any
+	if err := json.Unmarshal(written, &answers); err != nil {
+		return nil, err
+	}
+	answer := answers[name]
 	if claimed, is := answer["claimed"].(map[string]any); is {
 		if token := fmt.Sprint(claimed["fencingToken"]); !slices.Contains(*tokens, token) {
 			*tokens = append(*tokens, token)
@@ -146,49 +153,17 @@ func callService(service *oncewardtest.Service, name string, given map[string]an
 	return report{"response": answer}, nil
 }
 
-func reportRefusal(err error) report {
-	refusal := status.Convert(err)
-	refused := report{"code": int(refusal.Code())}
-	for _, detail := range refusal.Details() {
-		switch detail := detail.(type) {
-		case *errdetails.ErrorInfo:
-			refused["reason"], refused["metadata"] = detail.GetReason(), detail.GetMetadata()
-		case *errdetails.BadRequest:
-			fields := []string{}
-			for _, each := range detail.GetFieldViolations() {
-				fields = append(fields, each.GetField())
-			}
-			refused["fields"] = fields
-		}
+func reportRefusal(refused *oncewardv1.BatchItemError) report {
+	fields := []string{}
+	for _, each := range refused.GetFieldViolations() {
+		fields = append(fields, each.GetField())
 	}
-	return report{"error": refused}
+	return report{"error": report{
+		"code": refused.GetCode(), "reason": strings.TrimPrefix(refused.GetReason().String(), "ERROR_REASON_"),
+		"metadata": refused.GetMetadata(), "fields": fields,
+	}}
 }
 
 func number(part map[string]any, tokens []string) {
 	part["fencingToken"] = fmt.Sprintf("#%d", slices.Index(tokens, fmt.Sprint(part["fencingToken"]))+1)
-}
-
-func answerOf(service *oncewardtest.Service, name string, text []byte) (proto.Message, error) {
-	ctx := context.Background()
-	switch name {
-	case "claim":
-		return answered(ctx, text, &oncewardv1.ClaimRequest{}, service.Claim)
-	case "complete":
-		return answered(ctx, text, &oncewardv1.CompleteRequest{}, service.Complete)
-	case "release":
-		return answered(ctx, text, &oncewardv1.ReleaseRequest{}, service.Release)
-	case "extendLease":
-		return answered(ctx, text, &oncewardv1.ExtendLeaseRequest{}, service.ExtendLease)
-	default:
-		return answered(ctx, text, &oncewardv1.LookupRequest{}, service.Lookup)
-	}
-}
-
-func answered[Request, Response proto.Message](
-	ctx context.Context, text []byte, request Request, call func(context.Context, Request) (Response, error),
-) (proto.Message, error) {
-	if err := protojson.Unmarshal(text, request); err != nil {
-		return nil, err
-	}
-	return call(ctx, request)
 }

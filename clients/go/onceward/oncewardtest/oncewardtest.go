@@ -15,6 +15,7 @@
 package oncewardtest
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"sync"
@@ -82,6 +83,28 @@ func (p Policy) refusesLateKeys() bool {
 	return p.LateKeys == RefuseLateKeys || p.LateKeys == RequireKeyTime
 }
 
+// resolved returns the policy without gaps. Results are not kept for longer than their key.
+func (p Policy) resolved() Policy {
+	p.KeyRetention = cmp.Or(p.KeyRetention, 72*time.Hour)
+	p.ResultRetention = min(cmp.Or(p.ResultRetention, p.KeyRetention), p.KeyRetention)
+	p.FailureRetention = min(cmp.Or(p.FailureRetention, p.ResultRetention), p.KeyRetention)
+	p.MaxLease = cmp.Or(p.MaxLease, 15*time.Minute)
+	p.DefaultLease = min(cmp.Or(p.DefaultLease, 30*time.Second), p.MaxLease)
+	p.MaxResultBytes = cmp.Or(p.MaxResultBytes, 64<<10)
+	return p
+}
+
+// Longer than a key may be ahead of the clock, so that a record outlives the time in which its key is accepted.
+const lateKeysMargin = 10 * time.Minute
+
+// kept returns how long a record, or its result, is kept: where late keys are refused, longer than its key is accepted.
+func (p Policy) kept(retention time.Duration) time.Duration {
+	if p.refusesLateKeys() && retention >= p.KeyRetention {
+		return p.KeyRetention + lateKeysMargin
+	}
+	return retention
+}
+
 // Service is an Onceward in memory.
 type Service struct {
 	// A client of the service. Close is called at the test's end.
@@ -92,7 +115,7 @@ type Service struct {
 	now        time.Time
 	policy     Policy
 	namespaces map[string]Policy
-	records    map[recordID]*record
+	records    map[[2]string]*record
 	lastToken  int64
 	faults     []*fault
 	counts     Counts
@@ -112,7 +135,7 @@ func New(t testing.TB, options Options) *Service {
 	t.Helper()
 	service := &Service{
 		now: options.Now, policy: options.Policy, namespaces: options.Namespaces,
-		records: map[recordID]*record{}, changed: make(chan struct{}),
+		records: map[[2]string]*record{}, changed: make(chan struct{}),
 	}
 	if service.now.IsZero() {
 		service.now = time.Now()
@@ -173,11 +196,7 @@ func (s *Service) Counts() Counts {
 func (s *Service) Record(namespace, key string) *oncewardv1.Record {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	found := s.find(recordID{namespace, key})
-	if found == nil {
-		return nil
-	}
-	return found.message(s.now)
+	return s.find(&oncewardv1.LookupRequest{Namespace: namespace, Key: key}).message()
 }
 
 // Call names an RPC, alone or as an item of a batch.
@@ -200,10 +219,9 @@ type fault struct {
 
 // FailNext refuses the next call of this kind, which then has no effect. Several faults of one call are used up in order.
 //
-//   - ErrDatabaseUnavailable, ErrOverloaded, ErrRecordContended, ErrShuttingDown, ErrTenantMoving and ErrDeadlineExceeded: the
-//     client retries until its timeout, so that code under test is safe from a single one.
-//   - Any other: the client gives up at once. With ErrInternal, a Complete has the result of a process that dies between the
-//     effect and Complete: a claim in progress until its lease expires.
+// If the reason's code is Unavailable or DeadlineExceeded, the client retries until its timeout, so that code under test is safe
+// from a single one. Otherwise it gives up at once: with ErrInternal, a Complete has the result of a process that dies between the
+// effect and Complete, a claim in progress until its lease expires.
 func (s *Service) FailNext(call Call, reason onceward.Reason) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,113 +1,93 @@
 package oncewardtest
 
 import (
-	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/protoadapt"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/onceward/onceward/clients/go/onceward"
-	"github.com/onceward/onceward/clients/go/onceward/internal/limits"
 	oncewardv1 "github.com/onceward/onceward/clients/go/onceward/v1"
 )
 
-// Short, because tests need not spare the service.
-const retryAfter = time.Millisecond
+const (
+	// Short, because tests need not spare the service.
+	retryAfter = time.Millisecond
+	// How far the clock that stamped a key may be ahead.
+	maxAhead = 5 * time.Minute
+	// No client sends a retention: the policy alone decides.
+	noRetention = "is not in the service in memory: set its policy"
+)
 
-type violation = errdetails.BadRequest_FieldViolation
+// refusal is the error of a call, in the form in which a batch has it.
+type refusal struct{ *oncewardv1.BatchItemError }
 
-// refuse returns a refusal as the service sends it.
-func refuse(reason onceward.Reason, message string, violations ...*violation) error {
-	return refuseWith(reason, message, nil, violations...)
-}
-
-func refuseWith(
-	reason onceward.Reason, message string, metadata map[string]string, violations ...*violation,
-) error {
+func refuse(reason onceward.Reason, message string) refusal {
 	code := codes.Unknown
-	if facts := reason.Facts(); facts != nil {
-		if err := code.UnmarshalJSON([]byte(strconv.Quote(facts.GetCode()))); err != nil {
-			return err
-		}
+	if facts := reason.Facts(); facts == nil || code.UnmarshalJSON([]byte(strconv.Quote(facts.GetCode()))) != nil {
+		code = codes.Unknown
 	}
-	refusal, err := status.New(code, message).WithDetails(&errdetails.ErrorInfo{
-		Reason: string(reason), Domain: "onceward", Metadata: metadata,
-	})
-	if err == nil && len(violations) > 0 {
-		refusal, err = refusal.WithDetails(&errdetails.BadRequest{FieldViolations: violations})
+	known := oncewardv1.ErrorReason_value["ERROR_REASON_"+string(reason)]
+	made := &oncewardv1.BatchItemError{Code: int32(code), Reason: oncewardv1.ErrorReason(known), Message: message}
+	if code == codes.Unavailable {
+		made.RetryDelay = durationpb.New(retryAfter)
 	}
-	if err == nil && code == codes.Unavailable {
-		refusal, err = refusal.WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(retryAfter)})
-	}
-	if err != nil {
-		return err
-	}
-	return refusal.Err()
+	return refusal{made}
 }
 
-// itemError returns a refusal as the reply to a batch's item.
-func itemError(err error) *oncewardv1.BatchItemError {
-	refusal := status.Convert(err)
-	made := &oncewardv1.BatchItemError{Code: int32(refusal.Code()), Message: refusal.Message()}
-	for _, detail := range refusal.Details() {
-		switch detail := detail.(type) {
-		case *errdetails.ErrorInfo:
-			made.Metadata = detail.GetMetadata()
-			made.Reason = oncewardv1.ErrorReason(oncewardv1.ErrorReason_value["ERROR_REASON_"+detail.GetReason()])
-		case *errdetails.RetryInfo:
-			made.RetryDelay = detail.GetRetryDelay()
-		case *errdetails.BadRequest:
-			for _, each := range detail.GetFieldViolations() {
-				made.FieldViolations = append(made.FieldViolations,
-					&oncewardv1.FieldViolation{Field: each.GetField(), Description: each.GetDescription()})
-			}
+func (r refusal) Error() string { return r.GetMessage() }
+
+// GRPCStatus returns the status of a call of its own, with the details that the service sends.
+func (r refusal) GRPCStatus() *status.Status {
+	details := []protoadapt.MessageV1{&errdetails.ErrorInfo{
+		Reason: strings.TrimPrefix(r.GetReason().String(), "ERROR_REASON_"), Domain: "onceward", Metadata: r.GetMetadata(),
+	}}
+	if len(r.GetFieldViolations()) > 0 {
+		invalid := &errdetails.BadRequest{}
+		for _, each := range r.GetFieldViolations() {
+			invalid.FieldViolations = append(invalid.FieldViolations,
+				&errdetails.BadRequest_FieldViolation{Field: each.GetField(), Description: each.GetDescription()})
 		}
+		details = append(details, invalid)
+	}
+	if r.GetRetryDelay() != nil {
+		details = append(details, &errdetails.RetryInfo{RetryDelay: r.GetRetryDelay()})
+	}
+	made, err := status.New(codes.Code(r.GetCode()), r.GetMessage()).WithDetails(details...)
+	if err != nil {
+		return status.New(codes.Internal, err.Error())
 	}
 	return made
 }
 
-// violations are those of one request.
-type violations []*violation
-
-func (v *violations) add(field, description string) {
-	*v = append(*v, &violation{Field: field, Description: description})
+// itemError returns an error as the reply to a batch's item.
+func itemError(err error) *oncewardv1.BatchItemError {
+	var refused refusal
+	if errors.As(err, &refused) {
+		return refused.BatchItemError
+	}
+	return &oncewardv1.BatchItemError{Code: int32(codes.Internal), Message: err.Error()}
 }
 
-func (v *violations) text(field, value string, minBytes, maxBytes int) {
-	switch {
-	case len(value) < minBytes || len(value) > maxBytes:
-		v.add(field, fmt.Sprintf("must be %d-%d bytes of UTF-8, is %d", minBytes, maxBytes, len(value)))
-	case !utf8.ValidString(value) || strings.ContainsFunc(value, unicode.IsControl):
-		v.add(field, "must not contain control characters")
+// violations are the fields of one request that its policy does not allow. The client checks everything else before it sends a
+// request.
+type violations []*oncewardv1.FieldViolation
+
+func (v *violations) addIf(isInvalid bool, field, description string) {
+	if isInvalid {
+		*v = append(*v, &oncewardv1.FieldViolation{Field: field, Description: description})
 	}
 }
 
-func (v *violations) id(namespace, key string) {
-	if !limits.NamespacePattern.MatchString(namespace) {
-		v.add("namespace", limits.NamespaceRule)
-	}
-	v.text("key", key, 1, limits.MaxKeyBytes)
-}
-
-func (v *violations) duration(field string, value *durationpb.Duration, least, most time.Duration) {
-	if value != nil && (value.AsDuration() < least || value.AsDuration() > most) {
-		v.add(field, fmt.Sprintf("must be %s to %s", least, most))
-	}
-}
-
-func (v *violations) held(namespace, key string, token int64) {
-	v.id(namespace, key)
-	if token <= 0 {
-		v.add("fencing_token", "must be a token that Claim returned")
-	}
+func (v *violations) lease(lease *durationpb.Duration, policy Policy) {
+	v.addIf(lease.AsDuration() > policy.MaxLease, "lease", fmt.Sprintf("must be at most %s", policy.MaxLease))
 }
 
 func (v *violations) refusal() error {
@@ -118,71 +98,42 @@ func (v *violations) refusal() error {
 	for i, each := range *v {
 		texts[i] = each.GetField() + " " + each.GetDescription()
 	}
-	return refuse(onceward.ErrInvalidRequest, strings.Join(texts, "; "), *v...)
+	refused := refuse(onceward.ErrInvalidRequest, strings.Join(texts, "; "))
+	refused.FieldViolations = *v
+	return refused
 }
 
-func checkClaim(request *oncewardv1.ClaimRequest, policy Policy, now time.Time) error {
-	var found violations
-	found.id(request.GetNamespace(), request.GetKey())
-	if bytes := len(request.GetFingerprint()); bytes == 0 && policy.RequireFingerprint {
-		found.add("fingerprint", "is required by the namespace's policy")
-	} else if bytes != 0 && bytes != limits.FingerprintBytes {
-		found.add("fingerprint", fmt.Sprintf("must be 0 or %d bytes, is %d", limits.FingerprintBytes, bytes))
+// checkClaim refuses a claim that its policy does not allow. Returns when its key was made, if the policy asks and the time is known.
+func checkClaim(request *oncewardv1.ClaimRequest, policy Policy, now time.Time) (made time.Time, hasTime bool, err error) {
+	given := request.GetKeyCreatedAt()
+	switch {
+	case !policy.refusesLateKeys():
+	case given != nil:
+		made, hasTime = given.AsTime(), true
+	default:
+		made, hasTime = onceward.KeyTime(request.GetKey())
 	}
-	found.text("claim_id", request.GetClaimId(), 0, limits.MaxClaimIDBytes)
-	found.text("owner", request.GetOwner(), 0, limits.MaxOwnerBytes)
-	found.duration("lease", request.GetLease(), limits.MinLease, policy.MaxLease)
-	found.duration("retention", request.GetRetention(), limits.MinRetention, policy.KeyRetention)
-	found.keyTime(request, policy, now)
-	found.duration("wait", request.GetWait(), 0, limits.MaxWait)
-	return found.refusal()
+	isAhead := hasTime && made.After(now.Add(maxAhead))
+	ahead := fmt.Sprintf("must not be created more than %s after the server's time", maxAhead)
+	var found violations
+	found.addIf(policy.RequireFingerprint && len(request.GetFingerprint()) == 0, "fingerprint", "is required by the namespace's policy")
+	found.lease(request.GetLease(), policy)
+	found.addIf(request.GetRetention() != nil, "retention", noRetention)
+	found.addIf(policy.LateKeys == RequireKeyTime && !hasTime, "key_created_at",
+		"is required by the namespace's policy, as the key contains no time")
+	found.addIf(isAhead && given != nil, "key_created_at", ahead)
+	found.addIf(isAhead && given == nil, "key", ahead)
+	return made, hasTime, found.refusal()
 }
 
-func checkComplete(request *oncewardv1.CompleteRequest, policy Policy) error {
-	var found violations
-	found.held(request.GetNamespace(), request.GetKey(), request.GetFencingToken())
-	result := request.GetResult()
-	if kind := result.GetKind(); kind != oncewardv1.Result_KIND_SUCCESS && kind != oncewardv1.Result_KIND_FAILURE {
-		found.add("result.kind", "must be KIND_SUCCESS or KIND_FAILURE")
+// refuseOld refuses a key that has no record and was made too long ago.
+func refuseOld(made, until time.Time) error {
+	refused := refuse(onceward.ErrKeyTooOld,
+		"The key is older than its retention and has no record: its operation may have happened and been forgotten. "+
+			"Find out whether it happened; if it did not, repeat it under a new key.")
+	const isoMillis = "2006-01-02T15:04:05.000Z"
+	refused.Metadata = map[string]string{
+		"key_created_at": made.UTC().Format(isoMillis), "accepted_until": until.UTC().Format(isoMillis),
 	}
-	found.text("result.content_type", result.GetContentType(), 0, limits.MaxContentTypeBytes)
-	found.duration("retention", request.GetRetention(), limits.MinRetention, policy.KeyRetention)
-	if err := found.refusal(); err != nil {
-		return err
-	}
-	size := len(result.GetPayload())
-	if len(result.GetMetadata()) > 0 {
-		metadata, err := json.Marshal(result.GetMetadata())
-		if err != nil {
-			return err
-		}
-		size += len(metadata)
-	}
-	if size > policy.MaxResultBytes {
-		message := fmt.Sprintf("The result has %d bytes with its metadata; the policy allows %d.", size, policy.MaxResultBytes)
-		return refuse(onceward.ErrResultTooLarge, message)
-	}
-	return nil
-}
-
-func checkRelease(request *oncewardv1.ReleaseRequest) error {
-	var found violations
-	found.held(request.GetNamespace(), request.GetKey(), request.GetFencingToken())
-	if bytes := len(request.GetReason()); bytes > limits.MaxReleaseReasonBytes {
-		found.add("reason", fmt.Sprintf("must be at most %d bytes, is %d", limits.MaxReleaseReasonBytes, bytes))
-	}
-	return found.refusal()
-}
-
-func checkExtendLease(request *oncewardv1.ExtendLeaseRequest, policy Policy) error {
-	var found violations
-	found.held(request.GetNamespace(), request.GetKey(), request.GetFencingToken())
-	found.duration("lease", request.GetLease(), limits.MinLease, policy.MaxLease)
-	if checkpoint := request.GetCheckpoint(); checkpoint != nil {
-		found.text("checkpoint.name", checkpoint.GetName(), 1, limits.MaxCheckpointNameBytes)
-		if bytes := len(checkpoint.GetState()); bytes > limits.MaxCheckpointStateBytes {
-			found.add("checkpoint.state", fmt.Sprintf("must be at most %d bytes, is %d", limits.MaxCheckpointStateBytes, bytes))
-		}
-	}
-	return found.refusal()
+	return refused
 }

@@ -1,153 +1,367 @@
 package oncewardtest
 
 import (
+	"bytes"
+	"cmp"
 	"context"
+	"encoding/json"
+	"fmt"
 	"slices"
 	"time"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/onceward/onceward/clients/go/onceward"
 	oncewardv1 "github.com/onceward/onceward/clients/go/onceward/v1"
 )
 
-// A wait ends this long before the caller's deadline, so that its reply still arrives.
-const replyMargin = 100 * time.Millisecond
+// record is the record of one key, and what only the service knows of its newest claim. It needs the service's lock.
+type record struct {
+	// In the state of the last time when it was found.
+	*oncewardv1.Record
+	claimID string
+	lease   time.Duration
+	// Kept beyond its retention, to distinguish a repeated Complete from a different one.
+	stored *oncewardv1.Result
+}
+
+// message returns the record as Lookup returns it; nil if there is none.
+func (r *record) message() *oncewardv1.Record {
+	if r == nil {
+		return nil
+	}
+	return proto.CloneOf(r.Record)
+}
+
+func (r *record) leaseLeft(now time.Time) time.Duration {
+	return r.GetLeaseExpiresAt().AsTime().Sub(now)
+}
+
+func (s *Service) policyOf(namespace string) Policy {
+	policy, known := s.namespaces[namespace]
+	if !known {
+		policy = s.policy
+	}
+	return policy.resolved()
+}
+
+type named interface {
+	GetNamespace() string
+	GetKey() string
+}
+
+func nameOf(of named) [2]string { return [2]string{of.GetNamespace(), of.GetKey()} }
+
+// find returns the record in its present state, if the key is known and its retention has not ended.
+func (s *Service) find(of named) *record {
+	found := s.records[nameOf(of)]
+	if found == nil || !found.GetExpiresAt().AsTime().After(s.now) {
+		return nil
+	}
+	switch {
+	case found.State == oncewardv1.Record_STATE_IN_PROGRESS && s.policyOf(of.GetNamespace()).Hold && found.leaseLeft(s.now) <= 0:
+		found.State = oncewardv1.Record_STATE_AMBIGUOUS
+	case found.State == oncewardv1.Record_STATE_COMPLETED && !found.GetResultExpiresAt().AsTime().After(s.now):
+		found.Result, found.ResultExpired = nil, true
+	}
+	return found
+}
+
+// own returns the record of the claim that a token names, unless it is completed or released.
+func (s *Service) own(of interface {
+	named
+	GetFencingToken() int64
+}, allowed ...oncewardv1.Record_State) (*record, error) {
+	found := s.find(of)
+	switch {
+	case found == nil:
+		return nil, refuse(onceward.ErrRecordNotFound, "There is no such record: never claimed, or its retention has ended.")
+	case found.GetFencingToken() != of.GetFencingToken():
+		return nil, refuse(onceward.ErrClaimSuperseded, "The fencing token does not name the key's newest claim.")
+	case slices.Contains(allowed, found.State):
+		return found, nil
+	case found.State == oncewardv1.Record_STATE_COMPLETED:
+		return nil, refuse(onceward.ErrAlreadyCompleted, "The claim was completed before.")
+	case found.State == oncewardv1.Record_STATE_RELEASED:
+		return nil, refuse(onceward.ErrAlreadyReleased, "The claim was released before.")
+	default:
+		return found, nil
+	}
+}
 
 // Claim implements the RPC.
 func (s *Service) Claim(ctx context.Context, request *oncewardv1.ClaimRequest) (*oncewardv1.ClaimResponse, error) {
 	until := time.Now().Add(request.GetWait().AsDuration())
-	if deadline, has := ctx.Deadline(); has && deadline.Add(-replyMargin).Before(until) {
-		until = deadline.Add(-replyMargin)
-	}
-	for {
-		response, changed, err := s.claimOnce(request)
-		left := time.Until(until)
-		if err != nil || response.GetInProgress() == nil || left <= 0 {
-			return response, err
+	return answer(s, Claim, func() (*oncewardv1.ClaimResponse, error) {
+		for {
+			response, count, err := s.claim(request)
+			if err != nil {
+				return nil, err
+			}
+			left := time.Until(until)
+			if response.GetInProgress() == nil || left <= 0 {
+				*count++
+				return response, nil
+			}
+			if err := s.wait(ctx, left); err != nil {
+				return nil, err
+			}
 		}
-		timer := time.NewTimer(left)
-		select {
-		case <-changed:
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return nil, refuse(onceward.ErrCancelled, "The caller disconnected.")
-		}
-		timer.Stop()
-	}
+	})
 }
 
-func (s *Service) claimOnce(
-	request *oncewardv1.ClaimRequest,
-) (response *oncewardv1.ClaimResponse, changed <-chan struct{}, err error) {
-	// Before the claim: a change in between wakes at once.
-	s.mu.Lock()
-	changed = s.changed
-	now := s.now
+// wait releases the lock until a record may have changed, for so long at most.
+func (s *Service) wait(ctx context.Context, atMost time.Duration) error {
+	changed := s.changed
 	s.mu.Unlock()
-	if err := checkClaim(request, s.policyOf(request.GetNamespace()), now); err != nil {
+	defer s.mu.Lock()
+	timer := time.NewTimer(atMost)
+	defer timer.Stop()
+	select {
+	case <-changed:
+	case <-timer.C:
+	case <-ctx.Done():
+		return refuse(onceward.ErrCancelled, "The caller disconnected.")
+	}
+	return nil
+}
+
+// claim makes one attempt, and returns the number of the claims with its outcome.
+func (s *Service) claim(request *oncewardv1.ClaimRequest) (*oncewardv1.ClaimResponse, *int, error) {
+	policy := s.policyOf(request.GetNamespace())
+	made, hasTime, err := checkClaim(request, policy, s.now)
+	if err != nil {
 		return nil, nil, err
 	}
-	response, err = answer(s, Claim, request, s.claim)
-	return response, changed, err
+	met := s.find(request)
+	if met == nil {
+		met = &record{Record: &oncewardv1.Record{}}
+		if until := made.Add(policy.KeyRetention); hasTime && !s.now.Before(until) {
+			return nil, nil, refuseOld(made, until)
+		}
+	}
+	if len(met.GetFingerprint()) > 0 && len(request.GetFingerprint()) > 0 &&
+		!bytes.Equal(met.GetFingerprint(), request.GetFingerprint()) {
+		return nil, nil, refuse(onceward.ErrFingerprintMismatch, "The key is bound to another request: its fingerprint differs.")
+	}
+	response := &oncewardv1.ClaimResponse{ServerTime: timestamppb.New(s.now)}
+	count := &s.counts.Granted
+	runs := met.State == oncewardv1.Record_STATE_IN_PROGRESS && met.leaseLeft(s.now) > 0
+	switch {
+	case met.State == oncewardv1.Record_STATE_COMPLETED:
+		response.Outcome = &oncewardv1.ClaimResponse_Completed{Completed: &oncewardv1.Completed{
+			CompletedAt: met.GetCompletedAt(), Result: met.GetResult(), ResultExpired: met.GetResultExpired(),
+		}}
+		count = &s.counts.Replayed
+	case met.State == oncewardv1.Record_STATE_AMBIGUOUS && !request.GetAcceptAmbiguous():
+		response.Outcome = &oncewardv1.ClaimResponse_Ambiguous{Ambiguous: &oncewardv1.Ambiguous{
+			Owner: met.GetOwner(), Attempt: met.GetAttempt(), LeaseExpiredAt: met.GetLeaseExpiresAt(), Checkpoint: met.GetCheckpoint(),
+		}}
+		count = &s.counts.Ambiguous
+	case runs && (request.GetClaimId() == "" || request.GetClaimId() != met.claimID):
+		response.Outcome = &oncewardv1.ClaimResponse_InProgress{InProgress: &oncewardv1.InProgress{
+			Owner: met.GetOwner(), Attempt: met.GetAttempt(), LeaseExpiresAt: met.GetLeaseExpiresAt(),
+			RetryAfter: durationpb.New(max(10*time.Millisecond, min(time.Second, met.leaseLeft(s.now)))),
+		}}
+		count = &s.counts.InProgress
+	default:
+		if runs {
+			count = &s.counts.Recovered
+		} else {
+			met = s.grant(request, met, policy)
+		}
+		response.Outcome = &oncewardv1.ClaimResponse_Claimed{Claimed: &oncewardv1.Claimed{
+			FencingToken: met.GetFencingToken(), Attempt: met.GetAttempt(), FirstClaimedAt: met.GetFirstClaimedAt(),
+			LeaseExpiresAt: met.GetLeaseExpiresAt(), LeaseRemaining: durationpb.New(met.leaseLeft(s.now)), Checkpoint: met.GetCheckpoint(),
+		}}
+	}
+	response.ExpiresAt = met.GetExpiresAt()
+	return response, count, nil
+}
+
+// grant keeps a claim; previous is the record that it takes over, as a further attempt, or an empty one.
+func (s *Service) grant(request *oncewardv1.ClaimRequest, previous *record, policy Policy) *record {
+	lease := policy.DefaultLease
+	if request.GetLease() != nil {
+		lease = request.GetLease().AsDuration()
+	}
+	s.lastToken++
+	granted := &record{claimID: request.GetClaimId(), lease: lease, Record: &oncewardv1.Record{
+		Namespace: request.GetNamespace(), Key: request.GetKey(), Owner: request.GetOwner(),
+		State: oncewardv1.Record_STATE_IN_PROGRESS, FencingToken: s.lastToken, Attempt: previous.GetAttempt() + 1,
+		Fingerprint: previous.GetFingerprint(), Checkpoint: previous.GetCheckpoint(),
+		FirstClaimedAt: cmp.Or(previous.GetFirstClaimedAt(), timestamppb.New(s.now)), ClaimedAt: timestamppb.New(s.now),
+		LeaseExpiresAt: timestamppb.New(s.now.Add(lease)),
+		ExpiresAt:      timestamppb.New(s.now.Add(max(policy.kept(policy.KeyRetention), lease))),
+	}}
+	if len(granted.Fingerprint) == 0 {
+		granted.Fingerprint = request.GetFingerprint()
+	}
+	s.records[nameOf(request)] = granted
+	return granted
 }
 
 // Complete implements the RPC.
 func (s *Service) Complete(
 	_ context.Context, request *oncewardv1.CompleteRequest,
 ) (*oncewardv1.CompleteResponse, error) {
-	if err := checkComplete(request, s.policyOf(request.GetNamespace())); err != nil {
-		return nil, err
+	return answer(s, Complete, func() (*oncewardv1.CompleteResponse, error) {
+		var found violations
+		found.addIf(request.GetRetention() != nil, "retention", noRetention)
+		if err := found.refusal(); err != nil {
+			return nil, err
+		}
+		policy := s.policyOf(request.GetNamespace())
+		if sizeOf(request.GetResult()) > policy.MaxResultBytes {
+			message := fmt.Sprintf("The policy allows results of %d bytes with their metadata.", policy.MaxResultBytes)
+			return nil, refuse(onceward.ErrResultTooLarge, message)
+		}
+		held, err := s.own(request, oncewardv1.Record_STATE_COMPLETED)
+		if err != nil {
+			return nil, err
+		}
+		again := held.State == oncewardv1.Record_STATE_COMPLETED
+		if again && !proto.Equal(held.stored, request.GetResult()) {
+			return nil, refuse(onceward.ErrAlreadyCompleted, "The claim was completed before, with another result.")
+		}
+		if !again {
+			replayed := policy.ResultRetention
+			if request.GetResult().GetKind() == oncewardv1.Result_KIND_FAILURE {
+				replayed = policy.FailureRetention
+			}
+			held.stored = request.GetResult()
+			held.State, held.Result, held.CompletedAt = oncewardv1.Record_STATE_COMPLETED, held.stored, timestamppb.New(s.now)
+			held.ResultExpiresAt = timestamppb.New(s.now.Add(policy.kept(replayed)))
+			held.ExpiresAt = timestamppb.New(s.now.Add(policy.kept(policy.KeyRetention)))
+			s.notify()
+		}
+		return &oncewardv1.CompleteResponse{
+			CompletedAt: held.GetCompletedAt(), ExpiresAt: held.GetExpiresAt(), AlreadyCompleted: again,
+		}, nil
+	})
+}
+
+// sizeOf returns the bytes of a result: its payload, and its metadata as compact JSON.
+func sizeOf(result *oncewardv1.Result) int {
+	metadata := new(bytes.Buffer)
+	if len(result.GetMetadata()) > 0 {
+		encoder := json.NewEncoder(metadata)
+		encoder.SetEscapeHTML(false)
+		_ = encoder.Encode(result.GetMetadata()) // Texts alone, written to memory.
+		metadata.Truncate(metadata.Len() - len("\n"))
 	}
-	return answer(s, Complete, request, s.complete)
+	return len(result.GetPayload()) + metadata.Len()
 }
 
 // Release implements the RPC.
 func (s *Service) Release(_ context.Context, request *oncewardv1.ReleaseRequest) (*oncewardv1.ReleaseResponse, error) {
-	if err := checkRelease(request); err != nil {
-		return nil, err
-	}
-	return answer(s, Release, request, s.release)
+	return answer(s, Release, func() (*oncewardv1.ReleaseResponse, error) {
+		held, err := s.own(request, oncewardv1.Record_STATE_RELEASED)
+		if err != nil {
+			return nil, err
+		}
+		if held.State != oncewardv1.Record_STATE_RELEASED {
+			held.State, held.ReleaseReason = oncewardv1.Record_STATE_RELEASED, request.GetReason()
+			held.ReleasedAt = timestamppb.New(s.now)
+			s.notify()
+		}
+		return &oncewardv1.ReleaseResponse{ExpiresAt: held.GetExpiresAt()}, nil
+	})
 }
 
 // ExtendLease implements the RPC.
 func (s *Service) ExtendLease(
 	_ context.Context, request *oncewardv1.ExtendLeaseRequest,
 ) (*oncewardv1.ExtendLeaseResponse, error) {
-	if err := checkExtendLease(request, s.policyOf(request.GetNamespace())); err != nil {
-		return nil, err
-	}
-	return answer(s, ExtendLease, request, s.extendLease)
+	return answer(s, ExtendLease, func() (*oncewardv1.ExtendLeaseResponse, error) {
+		var found violations
+		found.lease(request.GetLease(), s.policyOf(request.GetNamespace()))
+		if err := found.refusal(); err != nil {
+			return nil, err
+		}
+		held, err := s.own(request)
+		if err != nil {
+			return nil, err
+		}
+		lease := held.lease
+		if request.GetLease() != nil {
+			lease = request.GetLease().AsDuration()
+		}
+		left := max(lease, held.leaseLeft(s.now))
+		held.State = oncewardv1.Record_STATE_IN_PROGRESS
+		held.LeaseExpiresAt = timestamppb.New(s.now.Add(left))
+		if held.GetExpiresAt().AsTime().Before(s.now.Add(left)) {
+			held.ExpiresAt = held.LeaseExpiresAt
+		}
+		if request.GetCheckpoint() != nil {
+			held.Checkpoint = request.GetCheckpoint()
+		}
+		return &oncewardv1.ExtendLeaseResponse{
+			LeaseExpiresAt: held.GetLeaseExpiresAt(), LeaseRemaining: durationpb.New(left), ExpiresAt: held.GetExpiresAt(),
+		}, nil
+	})
 }
 
 // Lookup implements the RPC.
 func (s *Service) Lookup(_ context.Context, request *oncewardv1.LookupRequest) (*oncewardv1.LookupResponse, error) {
-	return answer(s, Lookup, request, func(request *oncewardv1.LookupRequest) (*oncewardv1.LookupResponse, error) {
-		response := &oncewardv1.LookupResponse{ServerTime: timestamppb.New(s.now)}
-		if found := s.find(recordID{request.GetNamespace(), request.GetKey()}); found != nil {
-			response.Record = found.message(s.now)
-		}
-		return response, nil
+	return answer(s, Lookup, func() (*oncewardv1.LookupResponse, error) {
+		return &oncewardv1.LookupResponse{ServerTime: timestamppb.New(s.now), Record: s.find(request).message()}, nil
 	})
 }
 
 // Batch implements the RPC: its calls, one after another.
 func (s *Service) Batch(ctx context.Context, request *oncewardv1.BatchRequest) (*oncewardv1.BatchResponse, error) {
 	response := &oncewardv1.BatchResponse{}
-	for _, item := range request.GetItems() {
-		reply := &oncewardv1.BatchResponseItem{}
-		var err error
-		switch call := item.GetRequest().(type) {
-		case *oncewardv1.BatchRequestItem_Claim:
-			item := &oncewardv1.BatchResponseItem_Claim{}
-			item.Claim, err = s.Claim(ctx, call.Claim)
-			reply.Response = item
-		case *oncewardv1.BatchRequestItem_Complete:
-			item := &oncewardv1.BatchResponseItem_Complete{}
-			item.Complete, err = s.Complete(ctx, call.Complete)
-			reply.Response = item
-		case *oncewardv1.BatchRequestItem_Release:
-			item := &oncewardv1.BatchResponseItem_Release{}
-			item.Release, err = s.Release(ctx, call.Release)
-			reply.Response = item
-		case *oncewardv1.BatchRequestItem_ExtendLease:
-			item := &oncewardv1.BatchResponseItem_ExtendLease{}
-			item.ExtendLease, err = s.ExtendLease(ctx, call.ExtendLease)
-			reply.Response = item
-		case *oncewardv1.BatchRequestItem_Lookup:
-			item := &oncewardv1.BatchResponseItem_Lookup{}
-			item.Lookup, err = s.Lookup(ctx, call.Lookup)
-			reply.Response = item
-		default:
-			return nil, status.Error(codes.InvalidArgument, "an item without a request")
+	for _, each := range request.GetItems() {
+		item := each.ProtoReflect()
+		field := item.WhichOneof(item.Descriptor().Oneofs().ByName("request"))
+		if field == nil {
+			return nil, refuse(onceward.ErrInvalidRequest, "an item without a request")
 		}
-		if err != nil {
+		reply := &oncewardv1.BatchResponseItem{}
+		if answered, err := s.call(ctx, item.Get(field).Message().Interface()); err != nil {
 			reply.Response = &oncewardv1.BatchResponseItem_Error{Error: itemError(err)}
+		} else {
+			ofReply := reply.ProtoReflect().Descriptor().Fields().ByName(field.Name())
+			reply.ProtoReflect().Set(ofReply, protoreflect.ValueOfMessage(answered.ProtoReflect()))
 		}
 		response.Items = append(response.Items, reply)
 	}
 	return response, nil
 }
 
+func (s *Service) call(ctx context.Context, request proto.Message) (proto.Message, error) {
+	switch request := request.(type) {
+	case *oncewardv1.ClaimRequest:
+		return s.Claim(ctx, request)
+	case *oncewardv1.CompleteRequest:
+		return s.Complete(ctx, request)
+	case *oncewardv1.ReleaseRequest:
+		return s.Release(ctx, request)
+	case *oncewardv1.ExtendLeaseRequest:
+		return s.ExtendLease(ctx, request)
+	default:
+		return s.Lookup(ctx, request.(*oncewardv1.LookupRequest))
+	}
+}
+
 // answer makes a call under the lock, or injects a fault.
-func answer[Request, Response any](
-	s *Service, call Call, request Request, make func(Request) (*Response, error),
-) (*Response, error) {
+func answer[Response any](s *Service, call Call, make func() (*Response, error)) (*Response, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	at := slices.IndexFunc(s.faults, func(pending *fault) bool { return pending.call == call })
 	if at < 0 {
-		return make(request)
+		return make()
 	}
 	injected := s.faults[at]
 	s.faults = slices.Delete(s.faults, at, at+1)
 	if injected.reason != "" {
 		return nil, refuse(injected.reason, "The test lets this "+string(call)+" fail.")
 	}
-	if _, err := make(request); err != nil {
+	if _, err := make(); err != nil {
 		return nil, err
 	}
 	return nil, refuse(onceward.ErrDatabaseUnavailable, "The test lets the reply to this "+string(call)+" get lost.")

@@ -35,7 +35,6 @@ NAMESPACE_PATTERN = re.compile(_NAMESPACE.pattern)
 NAMESPACE_RULE = _NAMESPACE.rule
 FINGERPRINT_BYTES = _max_of(Record, "fingerprint")
 MAX_OWNER_BYTES = _max_of(Record, "owner")
-MAX_CLAIM_ID_BYTES = _max_of(ClaimRequest, "claim_id")
 MAX_RELEASE_REASON_BYTES = _max_of(Record, "release_reason")
 MAX_CHECKPOINT_NAME_BYTES = _max_of(Checkpoint, "name")
 MAX_CHECKPOINT_STATE_BYTES = _max_of(Checkpoint, "state")
@@ -52,7 +51,6 @@ DEFAULT_LEASE_MS = int(_LEASE.default[:-1]) * _UNIT_MS[_LEASE.default[-1]]
 MIN_LEASE_MS = _LEASE.min
 #: The longest lease of any policy. Most policies allow less, which only the service knows.
 MAX_LEASE_MS = _LEASE.max
-MIN_RETENTION_MS = _facts_of(Policy, "key_retention").min
 #: The longest wait of one Claim; a longer wait takes several calls.
 MAX_WAIT_MS = _max_of(ClaimRequest, "wait")
 MAX_BATCH_ITEMS = _max_of(BatchRequest, "items")

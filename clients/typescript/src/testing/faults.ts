@@ -19,12 +19,10 @@ export class Faults {
   #pending: Fault[] = [];
 
   /**
-   * Refuses the next `times` calls of this kind (Infinity: until `clear`), which then have no effect. With the reason
-   *
-   * - `DATABASE_UNAVAILABLE`, `OVERLOADED`, `RECORD_CONTENDED`, `SHUTTING_DOWN`, `TENANT_MOVING`,
-   *   `DEADLINE_EXCEEDED`: the client retries for up to `timeoutMs`.
-   * - any other: the client gives up at once. `failNext("complete", "INTERNAL")` has the result of a process that
-   *   dies between effect and Complete: a claim in progress until its lease expires.
+   * Refuses the next `times` calls of this kind (Infinity: until `clear`), which then have no effect. If the reason's code is
+   * UNAVAILABLE or DEADLINE_EXCEEDED, the client retries for up to `timeoutMs`; otherwise it gives up at once.
+   * `failNext("complete", "INTERNAL")` has the result of a process that dies between effect and Complete: a claim in progress
+   * until its lease expires.
    */
   failNext(call: CallName, reason: RefusalReason, times = 1): void {
     this.#pending.push({ call, reason, timesLeft: times });
@@ -43,7 +41,7 @@ export class Faults {
     this.#pending = [];
   }
 
-  /** Makes a call, or injects a fault. @throws OncewardError. */
+  /** Makes a call, or injects a fault. @throws ConnectError. */
   async around<T>(call: CallName, answer: () => T | Promise<T>): Promise<T> {
     const fault = this.#take(call);
     if (fault?.reason !== undefined) throw refusal(fault.reason, `The test lets this ${call} fail.`);

@@ -1,3 +1,7 @@
+import { type DescField, getOption } from "@bufbuild/protobuf";
+import { field as fieldFacts } from "../gen/onceward/v1/facts_pb.ts";
+import { PolicySchema } from "../gen/onceward/v1/policy_pb.ts";
+
 /** The policy of a namespace. Seconds and milliseconds are whole numbers. */
 export interface TestingPolicy {
   /** How long a key is remembered, from its claim or, once completed, from its completion. Default: 72 h. */
@@ -24,19 +28,24 @@ export interface TestingPolicy {
   readonly lateKeys: "RUN" | "REFUSE" | "REQUIRE_TIME";
 }
 
-const HOUR_S = 3600;
+const { keyRetention, defaultLease, maxLease, onLeaseExpiry, maxResultBytes, lateKeys } = PolicySchema.field;
+const defaultOf = (field: DescField) => getOption(field, fieldFacts).default;
+const UNITS_MS: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000 };
+/** Reads a default such as "72h". */
+const defaultMs = (field: DescField) =>
+  Number.parseInt(defaultOf(field), 10) * (UNITS_MS[defaultOf(field).slice(-1)] ?? Number.NaN);
 
-/** The service's own defaults. */
+/** The service's own defaults, as the contract has them. */
 const DEFAULT_POLICY: TestingPolicy = {
-  keyRetentionS: 72 * HOUR_S,
-  resultRetentionS: 72 * HOUR_S,
-  failureRetentionS: 72 * HOUR_S,
-  defaultLeaseMs: 30_000,
-  maxLeaseMs: 15 * 60_000,
-  onLeaseExpiry: "RECLAIM",
-  maxResultBytes: 64 * 1024,
+  keyRetentionS: defaultMs(keyRetention) / 1000,
+  resultRetentionS: defaultMs(keyRetention) / 1000,
+  failureRetentionS: defaultMs(keyRetention) / 1000,
+  defaultLeaseMs: defaultMs(defaultLease),
+  maxLeaseMs: defaultMs(maxLease),
+  onLeaseExpiry: defaultOf(onLeaseExpiry).toUpperCase() as TestingPolicy["onLeaseExpiry"],
+  maxResultBytes: Number(defaultOf(maxResultBytes)),
   requireFingerprint: false,
-  lateKeys: "RUN",
+  lateKeys: defaultOf(lateKeys).toUpperCase() as TestingPolicy["lateKeys"],
 };
 
 const CHOICES: Partial<Record<string, readonly unknown[]>> = {
@@ -48,45 +57,33 @@ const CHOICES: Partial<Record<string, readonly unknown[]>> = {
 /** Longer than a key may be ahead of the clock, so that a record outlives the time in which its key is accepted. */
 const LATE_KEYS_MARGIN_S = 600;
 
-/**
- * Returns how long a claim's record and its results are kept. A request can shorten it only where keys of any age are accepted;
- * elsewhere the record is kept for longer than its policy says, and so are results that are kept for as long as their key.
- */
-export function retentionOf(
-  policy: TestingPolicy,
-  requestedS: number | undefined,
-): Pick<TestingPolicy, "keyRetentionS" | "resultRetentionS" | "failureRetentionS"> {
-  const { lateKeys, resultRetentionS, failureRetentionS } = policy;
-  const keptS = lateKeys === "RUN" ? (requestedS ?? policy.keyRetentionS) : policy.keyRetentionS;
-  const marginS = lateKeys === "RUN" ? 0 : LATE_KEYS_MARGIN_S;
-  const stamped = (retentionS: number) => (retentionS >= keptS ? keptS + marginS : retentionS);
-  return {
-    keyRetentionS: keptS + marginS,
-    resultRetentionS: stamped(resultRetentionS),
-    failureRetentionS: stamped(failureRetentionS),
-  };
+/** A policy without gaps. Results are not kept for longer than their key. */
+export interface ResolvedPolicy extends TestingPolicy {
+  /** How long a record is kept: `keyRetentionS`, and a margin where late keys are refused. */
+  readonly keptS: number;
 }
 
 /**
  * Returns the effective policy, from the most general layer to the most specific one. A retention that no layer sets
- * follows the wider one (failure → result → key), and none outlives its key.
+ * follows the wider one (failure → result → key).
  *
  * @throws TypeError for a field or a value that no policy has: a test would pass under another policy than it names.
  */
-export function resolvePolicy(...layers: readonly Partial<TestingPolicy>[]): TestingPolicy {
+export function resolvePolicy(...layers: readonly Partial<TestingPolicy>[]): ResolvedPolicy {
   for (const layer of layers) checkFields(layer);
   const set: Partial<TestingPolicy> = Object.assign({}, ...layers);
-  const keyRetentionS = set.keyRetentionS ?? DEFAULT_POLICY.keyRetentionS;
-  const resultRetentionS = Math.min(set.resultRetentionS ?? keyRetentionS, keyRetentionS);
-  const maxLeaseMs = set.maxLeaseMs ?? DEFAULT_POLICY.maxLeaseMs;
+  const policy: TestingPolicy = { ...DEFAULT_POLICY, ...set };
+  const { keyRetentionS, maxLeaseMs, defaultLeaseMs, lateKeys } = policy;
+  const keptS = keyRetentionS + (lateKeys === "RUN" ? 0 : LATE_KEYS_MARGIN_S);
+  const within = (retentionS = keptS) => (retentionS >= keyRetentionS ? keptS : retentionS);
+  const resultRetentionS = within(set.resultRetentionS);
+  const failureRetentionS = within(set.failureRetentionS ?? resultRetentionS);
   return {
-    ...DEFAULT_POLICY,
-    ...set,
-    keyRetentionS,
+    ...policy,
+    keptS,
     resultRetentionS,
-    failureRetentionS: Math.min(set.failureRetentionS ?? resultRetentionS, keyRetentionS),
-    maxLeaseMs,
-    defaultLeaseMs: Math.min(set.defaultLeaseMs ?? DEFAULT_POLICY.defaultLeaseMs, maxLeaseMs),
+    failureRetentionS,
+    defaultLeaseMs: Math.min(defaultLeaseMs, maxLeaseMs),
   };
 }
 

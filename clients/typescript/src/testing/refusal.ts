@@ -2,7 +2,8 @@ import { create } from "@bufbuild/protobuf";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { codeFromString } from "@connectrpc/connect/protocol-connect";
-import { type CatalogueReason, OncewardError, type Violation } from "../errors/errors.ts";
+import type { CatalogueReason, Violation } from "../errors/errors.ts";
+import { errorFromCall } from "../errors/mapping.ts";
 import { factsOf } from "../errors/reasons.ts";
 import { DOMAIN } from "../errors/service-error.ts";
 import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from "../gen/google/rpc/error_details_pb.ts";
@@ -13,53 +14,41 @@ import { type BatchItemError, BatchItemErrorSchema } from "../gen/onceward/v1/id
 export type RefusalReason = CatalogueReason;
 
 /** Short, because tests need not spare the service. */
-const RETRY_AFTER_MS = 1;
+const RETRY_DELAY = durationFromMs(1);
 
-/** Returns a refusal as the client sees it. */
+/** Returns the code of a reason, as the contract has it; Unknown for a reason that it does not have. */
+export function codeOf(reason: string): Code {
+  const { code = "" } = factsOf(reason) ?? {};
+  return codeFromString(code.toLowerCase().replace("cancelled", "canceled")) ?? Code.Unknown;
+}
+
+/** Returns the error of a refused call, with the reason's code and the details that the service sends. */
 export function refusal(
   reason: RefusalReason,
   message: string,
-  facts: {
-    readonly metadata?: Readonly<Record<string, string>>;
-    readonly violations?: readonly Violation[];
-  } = {},
-): OncewardError {
-  const code = codeFromString((factsOf(reason)?.code ?? "").toLowerCase().replace("cancelled", "canceled"));
-  const retryDelayMs = code === Code.Unavailable ? RETRY_AFTER_MS : undefined;
-  return new OncewardError(reason, message, { ...facts, code, retryDelayMs });
-}
-
-/** Returns INVALID_REQUEST for one field. */
-export function invalid(field: string, description: string): OncewardError {
-  return refusal("INVALID_REQUEST", `${field} ${description}`, { violations: [{ field, description }] });
-}
-
-/**
- * Returns a refusal as the error of its own RPC. Any other error is a bug of this implementation, and is not changed.
- */
-export function toConnectError(error: unknown): unknown {
-  if (!(error instanceof OncewardError)) return error;
-  const { reason, message, code, metadata, violations, retryDelayMs } = error;
-  const info = { reason, domain: DOMAIN, metadata: { ...metadata } };
-  const fieldViolations = violations.map(({ field, description }) => ({ field, description }));
+  metadata: Readonly<Record<string, string>> = {},
+  violations: readonly Violation[] = [],
+): ConnectError {
+  const code = codeOf(reason);
   return new ConnectError(message, code, undefined, [
-    { desc: ErrorInfoSchema, value: info },
-    ...(fieldViolations.length === 0 ? [] : [{ desc: BadRequestSchema, value: { fieldViolations } }]),
-    ...(retryDelayMs === undefined
-      ? []
-      : [{ desc: RetryInfoSchema, value: { retryDelay: durationFromMs(retryDelayMs) } }]),
+    { desc: ErrorInfoSchema, value: { reason, domain: DOMAIN, metadata } },
+    ...(violations.length > 0
+      ? [{ desc: BadRequestSchema, value: { fieldViolations: [...violations] } }]
+      : []),
+    ...(code === Code.Unavailable ? [{ desc: RetryInfoSchema, value: { retryDelay: RETRY_DELAY } }] : []),
   ]);
 }
 
-/** Returns a refusal as the reply to a batch's item. */
-export function batchItemError(error: OncewardError): BatchItemError {
-  const { reason, message, code, metadata, violations, retryDelayMs } = error;
+/** Returns a refusal as the reply to a batch's item. Any other error is a bug of this implementation. */
+export function itemError(error: unknown): BatchItemError {
+  if (!(error instanceof ConnectError)) throw error;
+  const { reason, code, metadata, violations, retryDelayMs } = errorFromCall(error);
   return create(BatchItemErrorSchema, {
     code: code ?? Code.Internal,
     reason: ErrorReason[reason as RefusalReason],
-    message,
+    message: error.rawMessage,
     metadata: { ...metadata },
-    fieldViolations: violations.map(({ field, description }) => ({ field, description })),
+    fieldViolations: [...violations],
     ...(retryDelayMs !== undefined && { retryDelay: durationFromMs(retryDelayMs) }),
   });
 }

@@ -27,7 +27,6 @@ var (
 var (
 	MaxKeyBytes             = maxOf(record, "key")
 	MaxOwnerBytes           = maxOf(record, "owner")
-	MaxClaimIDBytes         = maxOf(claim, "claim_id")
 	FingerprintBytes        = maxOf(record, "fingerprint")
 	MaxReleaseReasonBytes   = maxOf(record, "release_reason")
 	MaxCheckpointNameBytes  = maxOf(checkpoint, "name")
@@ -44,7 +43,6 @@ var (
 	DefaultLease = must(time.ParseDuration(lease.GetDefault()))
 	MinLease     = milliseconds(lease.GetMin())
 	MaxLease     = milliseconds(lease.GetMax())
-	MinRetention = milliseconds(factsOf(policy, "key_retention").GetMin())
 	// The longest wait of one Claim; a longer wait takes several calls.
 	MaxWait         = milliseconds(factsOf(claim, "wait").GetMax())
 	MaxBatchItems   = maxOf((*oncewardv1.BatchRequest)(nil), "items")

@@ -7,28 +7,27 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta, timezone
-from typing import Any, Literal
+from functools import partial
+from typing import Any, Literal, get_args
 
 import grpc
 
 from .. import aio
 from .._client import Onceward
-from .._connection import path_of
-from .._reasons import facts_of
 from ..v1 import idempotency_pb2
+from ..v1.errors_pb2 import ErrorReason
 from ..v1.idempotency_pb2 import BatchRequest, BatchResponse, BatchResponseItem, ClaimRequest, ClaimResponse
 from ..v1.record_pb2 import Record
-from ._policy import TestingPolicy, resolve
+from ._policy import TestingPolicy
 from ._records import ClaimCounts, Records
 from ._refusals import Refused
 
 #: A call of the service, alone or as an item of a batch.
 CallName = Literal["Claim", "Complete", "Release", "ExtendLease", "Lookup"]
+_Answer = Callable[[Any, grpc.ServicerContext], Any]
 
 #: A claim that waits for another holder occupies a thread.
 _THREADS = 64
-#: A wait ends this long before the caller's deadline, so that its reply still arrives.
-_REPLY_MARGIN_S = 0.1
 _API_KEY = "testing"
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
@@ -54,16 +53,20 @@ class TestingOnceward:
         namespaces: Mapping[str, TestingPolicy] | None = None,
         now: datetime | None = None,
     ) -> None:
-        self._policy = resolve(policy or TestingPolicy())
-        self._policies = {name: resolve(own) for name, own in (namespaces or {}).items()}
+        tenants = policy or TestingPolicy()
+        own = dict(namespaces or {})
         moment = datetime.now(timezone.utc) if now is None else now
-        self._records = Records((moment - _EPOCH) // timedelta(milliseconds=1))
+        self._records = Records(
+            (moment - _EPOCH) // timedelta(milliseconds=1), lambda namespace: own.get(namespace, tenants)
+        )
         self._changed = threading.Condition()
         #: Pending faults: the call and its reason; None: it takes effect, and its reply is lost.
         self._faults: list[tuple[str, str | None]] = []
         self._ends = False
         self._server = grpc.server(ThreadPoolExecutor(_THREADS, "onceward-testing"))
-        self._server.add_generic_rpc_handlers((_Handlers(self._handlers()),))
+        name = idempotency_pb2.DESCRIPTOR.services_by_name["IdempotencyService"].full_name
+        handlers = grpc.method_handlers_generic_handler(name, self._handlers())
+        self._server.add_generic_rpc_handlers((handlers,))
         #: The address of the service, for clients in other processes. Any credential is accepted.
         self.address = f"http://127.0.0.1:{self._server.add_insecure_port('127.0.0.1:0')}"
         self._server.start()
@@ -106,14 +109,13 @@ class TestingOnceward:
         """Refuses the next calls of this kind, which then have no effect. Faults of one call are used up in
         order.
 
-        With DATABASE_UNAVAILABLE, OVERLOADED, RECORD_CONTENDED, SHUTTING_DOWN, TENANT_MOVING and
-        DEADLINE_EXCEEDED the client retries for up to ``timeout_ms``. With any other it gives up at once: a
-        Complete that fails with INTERNAL has the result of a process that dies between the effect and
-        Complete.
+        If the reason's code is UNAVAILABLE or DEADLINE_EXCEEDED, the client retries for up to
+        ``timeout_ms``; otherwise it gives up at once: a Complete that fails with INTERNAL has the result of a
+        process that dies between the effect and Complete.
 
         :raises ValueError: for a reason that the service does not refuse such calls with.
         """
-        if facts_of(reason) is None:
+        if f"ERROR_REASON_{reason}" not in ErrorReason.keys():
             raise ValueError(f"reason must be one of errors.proto, is {reason!r}")
         with self._changed:
             self._faults += [(call, reason)] * times
@@ -143,38 +145,16 @@ class TestingOnceward:
         self.close()
 
     def _handlers(self) -> dict[str, grpc.RpcMethodHandler[Any, Any]]:
-        methods: dict[str, Callable[[Any, grpc.ServicerContext], Any]] = {
-            "Claim": self._claim,
-            "Complete": lambda request, _: self._answer("Complete", request),
-            "Release": lambda request, _: self._answer("Release", request),
-            "ExtendLease": lambda request, _: self._answer("ExtendLease", request),
-            "Lookup": lambda request, _: self._answer("Lookup", request),
-            "Batch": self._batch,
-        }
-        return {path_of(name): _handler(name, answer) for name, answer in methods.items()}
+        methods: dict[str, _Answer] = {call: partial(self._answer, call) for call in get_args(CallName)}
+        methods["Batch"] = self._batch
+        return {name: _handler(name, answer) for name, answer in methods.items()}
 
-    def _claim(self, request: ClaimRequest, context: grpc.ServicerContext) -> ClaimResponse:
-        until_s = time.monotonic() + request.wait.ToMilliseconds() / 1000
-        left_s = context.time_remaining()
-        if left_s is not None:
-            until_s = min(until_s, time.monotonic() + left_s - _REPLY_MARGIN_S)
-        with self._changed:
-            while True:
-                response: ClaimResponse = self._answer("Claim", request)
-                left_s = until_s - time.monotonic()
-                if response.WhichOneof("outcome") != "in_progress" or left_s <= 0 or self._ends:
-                    return response
-                if not context.is_active():
-                    raise Refused("CANCELLED", "The caller disconnected.")
-                self._changed.wait(left_s)
-
-    def _answer(self, call: str, request: Any) -> Any:
+    def _answer(self, call: str, request: Any, context: grpc.ServicerContext) -> Any:
         """Makes a call, or injects a fault. :raises Refused:"""
         with self._changed:
-            policy = self._policies.get(request.namespace, self._policy)
             records = self._records
-            methods: dict[str, Callable[[Any, TestingPolicy], Any]] = {
-                "Claim": records.claim,
+            methods: dict[str, Callable[[Any], Any]] = {
+                "Claim": lambda request: self._claim(request, context),
                 "Complete": records.complete,
                 "Release": records.release,
                 "ExtendLease": records.extend_lease,
@@ -185,12 +165,27 @@ class TestingOnceward:
                 self._faults.remove(fault)
                 if fault[1] is not None:
                     raise Refused(fault[1], f"The test lets this {call} fail.")
-            response = methods[call](request, policy)
+            response = methods[call](request)
             if call in ("Complete", "Release"):
                 self._changed.notify_all()
             if fault is not None:
                 raise Refused("DATABASE_UNAVAILABLE", f"The test lets the reply to this {call} get lost.")
             return response
+
+    def _claim(self, request: ClaimRequest, context: grpc.ServicerContext) -> ClaimResponse:
+        """Waits, without the lock, while another holder has the key, as long as the request says."""
+        until_s = time.monotonic() + request.wait.ToMilliseconds() / 1000
+        while True:
+            response = self._records.claim(request)
+            left_s = until_s - time.monotonic()
+            if response.WhichOneof("outcome") != "in_progress":
+                return response
+            if left_s <= 0 or self._ends:
+                self._records.count("in_progress")
+                return response
+            if not context.is_active():
+                raise Refused("CANCELLED", "The caller disconnected.")
+            self._changed.wait(left_s)
 
     def _batch(self, request: BatchRequest, context: grpc.ServicerContext) -> BatchResponse:
         return BatchResponse(items=[self._item(item, context) for item in request.items])
@@ -199,46 +194,24 @@ class TestingOnceward:
         self, item: idempotency_pb2.BatchRequestItem, context: grpc.ServicerContext
     ) -> BatchResponseItem:
         field = item.WhichOneof("request")
-        if field is None:
-            return BatchResponseItem(error=Refused("INVALID_REQUEST", "An item has no request.").item())
-        call = _ITEM_CALLS[field]
         try:
-            request = getattr(item, field)
-            response = self._claim(request, context) if call == "Claim" else self._answer(call, request)
+            if field is None:
+                raise Refused("INVALID_REQUEST", "An item has no request.")
+            call, request = field.title().replace("_", ""), getattr(item, field)
+            response = self._answer(call, request, context)
         except Refused as refused:
-            return BatchResponseItem(error=refused.item())
+            return BatchResponseItem(error=refused.item)
         answered: dict[str, Any] = {field: response}
         return BatchResponseItem(**answered)
 
 
-_ITEM_CALLS = {
-    "claim": "Claim",
-    "complete": "Complete",
-    "release": "Release",
-    "extend_lease": "ExtendLease",
-    "lookup": "Lookup",
-}
-
-
-class _Handlers(grpc.GenericRpcHandler):
-    """The methods of the service by their paths."""
-
-    def __init__(self, by_path: Mapping[str, grpc.RpcMethodHandler[Any, Any]]) -> None:
-        self._by_path = by_path
-
-    def service(self, details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler[Any, Any] | None:
-        return self._by_path.get(details.method)
-
-
-def _handler(
-    name: str, answer: Callable[[Any, grpc.ServicerContext], Any]
-) -> grpc.RpcMethodHandler[Any, Any]:
+def _handler(name: str, answer: _Answer) -> grpc.RpcMethodHandler[Any, Any]:
     def handle(request: Any, context: grpc.ServicerContext) -> Any:
         try:
             return answer(request, context)
         except Refused as refused:
             context.set_trailing_metadata((("grpc-status-details-bin", refused.status()),))
-            context.abort(_STATUS[refused.code], str(refused))
+            context.abort(refused.code, str(refused))
 
     request_class = getattr(idempotency_pb2, f"{name}Request")
     return grpc.unary_unary_rpc_method_handler(
@@ -246,6 +219,3 @@ def _handler(
         request_deserializer=request_class.FromString,
         response_serializer=lambda response: response.SerializeToString(),
     )
-
-
-_STATUS = {int(code.value[0]): code for code in grpc.StatusCode}
