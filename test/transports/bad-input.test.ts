@@ -32,7 +32,7 @@ const BAD_CLAIMS: Readonly<Record<string, { readonly claim: BadClaim; readonly f
     "a claim id of 129 bytes": { claim: { claimId: "c".repeat(129) }, fields: ["claim_id"] },
     "an owner of 129 bytes": { claim: { owner: "o".repeat(129) }, fields: ["owner"] },
     "an owner with an escape sequence": { claim: { owner: "\u001b[2J" }, fields: ["owner"] },
-    "a lease of less than a second": { claim: { lease: { nanos: 999_999_999 } }, fields: ["lease"] },
+    "a lease of less than a second": { claim: { lease: { nanos: 999_000_000 } }, fields: ["lease"] },
     "a negative lease": { claim: { lease: { seconds: -1n } }, fields: ["lease"] },
     "a lease over the policy's": { claim: { lease: { seconds: 901n } }, fields: ["lease"] },
     "a lease a nanosecond over the policy's": {
