@@ -9,9 +9,11 @@ import { DEFAULT_POLICY } from "../../../server/src/core/domain/policy.ts";
 const FILE = new URL("../../../clients/typescript/src/gen/limits.ts", import.meta.url);
 
 const DEFAULT_LEASE_MS = DEFAULT_POLICY.defaultLeaseMs;
-const lines = Object.entries({ ...limits, DEFAULT_LEASE_MS }).flatMap(([name, value]) => {
+const lines = Object.entries({ ...limits, DEFAULT_LEASE_MS, DEFAULT_POLICY }).flatMap(([name, value]) => {
   if (typeof value === "function") return [];
-  return [`export const ${name} = ${value instanceof RegExp ? value : JSON.stringify(value)};`];
+  if (value instanceof RegExp) return [`export const ${name} = ${value};`];
+  const literal = typeof value === "object" ? " as const" : "";
+  return [`export const ${name} = ${JSON.stringify(value)}${literal};`];
 });
 writeFileSync(
   FILE,

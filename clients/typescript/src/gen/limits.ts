@@ -1,6 +1,7 @@
 // Written by `npm run generate` from the options of proto/.
 
 export const DEFAULT_LEASE_MS = 30000;
+export const DEFAULT_POLICY = {"keyRetentionS":259200,"resultRetentionS":259200,"failureRetentionS":259200,"defaultLeaseMs":30000,"maxLeaseMs":900000,"onLeaseExpiry":"RECLAIM","maxResultBytes":65536,"requireFingerprint":false,"lateKeys":"RUN","providerLink":""} as const;
 export const FINGERPRINT_BYTES = 32;
 export const MAX_API_KEY_LABEL_BYTES = 128;
 export const MAX_API_KEY_NAMESPACES = 100;

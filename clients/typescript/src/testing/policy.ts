@@ -1,6 +1,4 @@
-import { type DescField, getOption } from "@bufbuild/protobuf";
-import { field as fieldFacts } from "../gen/onceward/v1/facts_pb.ts";
-import { PolicySchema } from "../gen/onceward/v1/policy_pb.ts";
+import { DEFAULT_POLICY as CONTRACT_DEFAULTS } from "../wire/limits.ts";
 
 /** The policy of a namespace. Seconds and milliseconds are whole numbers. */
 export interface TestingPolicy {
@@ -28,24 +26,17 @@ export interface TestingPolicy {
   readonly lateKeys: "RUN" | "REFUSE" | "REQUIRE_TIME";
 }
 
-const { keyRetention, defaultLease, maxLease, onLeaseExpiry, maxResultBytes, lateKeys } = PolicySchema.field;
-const defaultOf = (field: DescField) => getOption(field, fieldFacts).default;
-const UNITS_MS: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000 };
-/** Reads a default such as "72h". */
-const defaultMs = (field: DescField) =>
-  Number.parseInt(defaultOf(field), 10) * (UNITS_MS[defaultOf(field).slice(-1)] ?? Number.NaN);
-
-/** The service's own defaults, as the contract has them. */
+/** The service's own defaults of the fields that a policy in memory has. */
 const DEFAULT_POLICY: TestingPolicy = {
-  keyRetentionS: defaultMs(keyRetention) / 1000,
-  resultRetentionS: defaultMs(keyRetention) / 1000,
-  failureRetentionS: defaultMs(keyRetention) / 1000,
-  defaultLeaseMs: defaultMs(defaultLease),
-  maxLeaseMs: defaultMs(maxLease),
-  onLeaseExpiry: defaultOf(onLeaseExpiry).toUpperCase() as TestingPolicy["onLeaseExpiry"],
-  maxResultBytes: Number(defaultOf(maxResultBytes)),
-  requireFingerprint: false,
-  lateKeys: defaultOf(lateKeys).toUpperCase() as TestingPolicy["lateKeys"],
+  keyRetentionS: CONTRACT_DEFAULTS.keyRetentionS,
+  resultRetentionS: CONTRACT_DEFAULTS.resultRetentionS,
+  failureRetentionS: CONTRACT_DEFAULTS.failureRetentionS,
+  defaultLeaseMs: CONTRACT_DEFAULTS.defaultLeaseMs,
+  maxLeaseMs: CONTRACT_DEFAULTS.maxLeaseMs,
+  onLeaseExpiry: CONTRACT_DEFAULTS.onLeaseExpiry,
+  maxResultBytes: CONTRACT_DEFAULTS.maxResultBytes,
+  requireFingerprint: CONTRACT_DEFAULTS.requireFingerprint,
+  lateKeys: CONTRACT_DEFAULTS.lateKeys,
 };
 
 const CHOICES: Partial<Record<string, readonly unknown[]>> = {
