@@ -4,12 +4,12 @@ import type { Refusal } from "../../core/domain/refusal.ts";
 import { nameOfRow } from "../../core/store/records/record-row.ts";
 import {
   type RecordValues,
+  SEALED_OVERHEAD_BYTES,
   type SealedRow,
   type StoredResult,
   type UnreadableCause,
   unreadable,
 } from "../../core/store/records/record-values.ts";
-import { SEALED_OVERHEAD_BYTES } from "../../core/store/tenants/tenant-totals.ts";
 import { deriveKey, open, seal } from "./seal.ts";
 
 /** The encrypted columns, as part of what a ciphertext is bound to. */

@@ -12,16 +12,18 @@ import { endedAttempt, equalKeys, IN_KEY_ORDER, IS_APPENDED, WITH_ROOM } from ".
 
 /** The parameters of one claim in their order, with their types. */
 const PARAMETERS: Readonly<Record<string, string>> = {
-  ...{
-    tenant_id: "int",
-    namespace: "text",
-    key: "text",
-    fingerprint: "bytea",
-    claim_id: "text",
-    owner: "text",
-  },
-  ...{ accepts_ambiguous: "boolean", holds_on_lease_expiry: "boolean", lease_ms: "int" },
-  ...{ key_retention_s: "int", result_retention_s: "int", failure_retention_s: "int" },
+  tenant_id: "int",
+  namespace: "text",
+  key: "text",
+  fingerprint: "bytea",
+  claim_id: "text",
+  owner: "text",
+  accepts_ambiguous: "boolean",
+  holds_on_lease_expiry: "boolean",
+  lease_ms: "int",
+  key_retention_s: "int",
+  result_retention_s: "int",
+  failure_retention_s: "int",
 };
 
 /** The expressions of a new row: of a command's columns, and of its token. */

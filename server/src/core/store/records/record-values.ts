@@ -2,6 +2,9 @@ import type { RecordId } from "../../domain/record.ts";
 import { Refusal } from "../../domain/refusal.ts";
 import type { RecordRow } from "./record-row.ts";
 
+/** What encryption adds to a value: nonce and tag. */
+export const SEALED_OVERHEAD_BYTES = 28;
+
 /** The columns of a result that are stored as `RecordValues` decides. */
 export interface StoredResult {
   readonly digest: Uint8Array;

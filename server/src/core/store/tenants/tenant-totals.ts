@@ -1,9 +1,7 @@
 import type { StoredTotals } from "../../domain/quotas.ts";
 import type { Runner } from "../pool.ts";
+import { SEALED_OVERHEAD_BYTES } from "../records/record-values.ts";
 import { bigintArray, intArray } from "../sql-arrays.ts";
-
-/** What encryption adds to a value: nonce and tag. */
-export const SEALED_OVERHEAD_BYTES = 28;
 
 /** The stored bytes of the result of a row `r` of records, as they are in plain form. */
 export const STORED_RESULT_BYTES = `coalesce(octet_length(r.result_payload) - case when r.result_key_id is null then 0 else ${SEALED_OVERHEAD_BYTES} end, 0)
