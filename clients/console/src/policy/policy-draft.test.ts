@@ -27,7 +27,8 @@ const { start, type, changed, follow } = POLICY_DRAFTS;
 
 describe("The form of a policy", () => {
   test("is written as the command line writes values, and empty for what is inherited", () => {
-    expect(policyText(POLICY)).toMatchObject({
+    expect(policyText(POLICY)).toEqual({
+      ...policyText(create(PolicySchema)),
       ...{ keyRetention: "72h", resultRetention: "", failureRetention: "", defaultLease: "", maxLease: "" },
       ...{ onLeaseExpiry: "hold", maxResultBytes: "4KiB", lateKeys: "refuse", requireFingerprint: "false" },
       providerLink: "",
