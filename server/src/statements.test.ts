@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { takeOverRecords } from "./core/store/records/claim-statements.ts";
+import { claimRecord, claimRecords, takeOverRecords } from "./core/store/records/claim-statements.ts";
+import { COMPLETE_COLUMNS } from "./core/store/records/record-sql.ts";
 
 test("no statement returns a float8 or a time's text: both depend on session settings", () => {
   const files = readdirSync(import.meta.dirname, { recursive: true, encoding: "utf8" });
@@ -23,4 +24,9 @@ test("a take-over sets every column that a claim inserts but the key and sweep_a
   const updates = text.slice(text.indexOf("do update set"), text.indexOf(" where ((r.state = 0"));
   const kept = inserted.filter((column) => !new RegExp(`[ ,]${column} = `).test(updates));
   expect(kept).toEqual(["tenant_id", "namespace", "key", "sweep_at"]);
+});
+
+test("a claim and a completion keep no attempts: they cost what they cost without", () => {
+  for (const text of [claimRecord.text, claimRecords.text, COMPLETE_COLUMNS])
+    expect(text).not.toContain("past_attempts");
 });
