@@ -66,6 +66,7 @@ describeWithPrograms(PROGRAMS, "Prometheus beside a balancer", () => {
   test("a replica that the balancer leaves out is named", { timeout: 3 * ALERT_TIMEOUT_MS }, async () => {
     const [used] = replicas;
     const rehearsal = await rehearse(await startBalancer([used, used]), SPEED);
-    await rehearsal.untilOnly("onceward", "OncewardReplicaWithoutCalls");
+    // On a busy machine the claims are slow, too, which has an alert of its own.
+    await rehearsal.untilAlerts("onceward", "OncewardReplicaWithoutCalls");
   });
 });
