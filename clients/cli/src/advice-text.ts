@@ -1,4 +1,4 @@
-import type { GetRetentionAdviceResponse, RetentionCandidate } from "@onceward/client/admin";
+import type { GetRetentionAdviceResponse, RetentionCandidate } from "@onceward/client/proto";
 import { describeInsufficientData } from "#words/insufficient-data";
 import { adviceOf } from "#words/retention-advice";
 import { judge } from "#words/retention-verdict";

@@ -1,5 +1,5 @@
 import { durationMs } from "@bufbuild/protobuf/wkt";
-import { type ApiKey, type AuditEvent, AuditEvent_Outcome, type Replica } from "@onceward/client/admin";
+import { type ApiKey, type AuditEvent, AuditEvent_Outcome, type Replica } from "@onceward/client/proto";
 import { type Column, enumName } from "./output.ts";
 import { formatMoment, Hour, Moment } from "./times.ts";
 

@@ -1,4 +1,4 @@
-import { KeyDefect, type KeyEvidence, type KeyQuality, type KeySuspicion } from "@onceward/client/admin";
+import { KeyDefect, type KeyEvidence, type KeyQuality, type KeySuspicion } from "@onceward/client/proto";
 import { describeInsufficientData } from "#words/insufficient-data";
 import { defectTitle, measureWords } from "#words/key-quality-words";
 import { type Column, enumName } from "./output.ts";

@@ -1,4 +1,4 @@
-import { type PolicyBounds, PolicyBoundsSchema, type Quotas, QuotasSchema } from "@onceward/client/admin";
+import { type PolicyBounds, PolicyBoundsSchema, type Quotas, QuotasSchema } from "@onceward/client/proto";
 import { fieldText, typedFields } from "#words/field-facts";
 import { BOUNDS } from "#words/limit-effect";
 import { type Field, fieldOptions } from "./arguments.ts";

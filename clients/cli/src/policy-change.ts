@@ -5,12 +5,14 @@ import {
   Policy_OnLeaseExpiry,
   type RecordJob,
   type RetentionEffect,
-} from "@onceward/client/admin";
-import type { FieldsSet } from "./arguments.ts";
+} from "@onceward/client/proto";
+import type { Command } from "commander";
+import { addFieldOptions, type Field, type FieldsSet } from "./arguments.ts";
+import { withYes } from "./commands/group.ts";
 import { UsageError } from "./failure.ts";
 import { confirm, type YesOption } from "./host.ts";
 import { describeLateClaims, type LateClaims } from "./late-keys.ts";
-import { type PolicyInit, policyRows } from "./policy-fields.ts";
+import { POLICY_FIELDS, type PolicyInit, policyRows } from "./policy-fields.ts";
 import type { Session } from "./session.ts";
 import { renderTable } from "./table.ts";
 import { formatDuration } from "./times.ts";
@@ -55,6 +57,16 @@ export interface PolicyTarget {
 export interface PolicyChangeOptions extends YesOption {
   readonly applyToExisting?: true;
   readonly dryRun?: true;
+}
+
+/** Adds the options of a policy change. */
+export function withPolicyChange(
+  made: Command,
+  fields: readonly Field<PolicyInit>[] = POLICY_FIELDS,
+): Command {
+  return withYes(addFieldOptions(made, fields))
+    .option("--apply-to-existing", "change existing records, too, in the background")
+    .option("--dry-run", "show the effect, and change nothing");
 }
 
 /**

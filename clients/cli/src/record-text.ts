@@ -1,8 +1,9 @@
-import { DeclinedCall_Outcome, type GetKeyHistoryResponse } from "@onceward/client/admin";
 import {
   type Attempt,
   Attempt_Ending,
   type Checkpoint,
+  DeclinedCall_Outcome,
+  type GetKeyHistoryResponse,
   Record_State,
   type RecordMessage,
   type Result,

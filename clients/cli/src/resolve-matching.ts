@@ -1,10 +1,10 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import type { TenantAdmin } from "@onceward/client/admin";
 import {
   type ResolveAmbiguousRecordsRequestSchema,
   ResolveAmbiguousRecordsResponseSchema,
-  type TenantAdmin,
-} from "@onceward/client/admin";
+} from "@onceward/client/proto";
 import { confirm, type Host, type YesOption } from "./host.ts";
 import { type ResolutionOptions, readResolution, resolutionMessage } from "./resolution.ts";
 import type { Session } from "./session.ts";

@@ -1,4 +1,4 @@
-import { type Tenant, Tenant_State, type TenantUsage } from "@onceward/client/admin";
+import { type Tenant, Tenant_State, type TenantUsage } from "@onceward/client/proto";
 import { beyondBounds, effectOfQuotas } from "#words/limit-effect";
 import { boundText, quotaRows } from "./limit-fields.ts";
 import { enumName } from "./output.ts";

@@ -1,12 +1,10 @@
-import {
-  createTenantAdmin,
-  GetRetentionAdviceResponseSchema,
-  type TenantAdmin,
-} from "@onceward/client/admin";
+import type { TenantAdmin } from "@onceward/client/admin";
+import { GetRetentionAdviceResponseSchema } from "@onceward/client/proto";
 import type { Command } from "commander";
 import { ADVICE_COLUMNS, describeAdvice } from "../advice-text.ts";
 import { parsePerMillion } from "../arguments.ts";
 import { BENCH_PREFIX } from "../bench/site.ts";
+import { createTenantAdmin } from "../clients.ts";
 import type { Host } from "../host.ts";
 import { requireNamespace } from "../known-names.ts";
 import { collectPages } from "../pages.ts";

@@ -1,12 +1,9 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
-import {
-  type CountRecordsResponse,
-  CountRecordsResponseSchema,
-  createTenantAdmin,
-  type TenantAdmin,
-} from "@onceward/client/admin";
+import type { TenantAdmin } from "@onceward/client/admin";
+import { type CountRecordsResponse, CountRecordsResponseSchema } from "@onceward/client/proto";
 import type { Command } from "commander";
+import { createTenantAdmin } from "../clients.ts";
 import type { Host } from "../host.ts";
 import { namespaceNames, requireNamespace } from "../known-names.ts";
 import { asJson, type Column } from "../output.ts";

@@ -1,6 +1,5 @@
 import { Command } from "commander";
-import { addFieldOptions, type Field, parseLimit } from "../arguments.ts";
-import { POLICY_FIELDS, type PolicyInit } from "../policy-fields.ts";
+import { parseLimit } from "../arguments.ts";
 
 /** The default of `--limit`. */
 export const DEFAULT_LIMIT = 100;
@@ -25,8 +24,8 @@ export function command(
     .addHelpText("after", `\n${lines.length === 1 ? "Example" : "Examples"}:\n${lines.join("\n")}`);
 }
 
-/** Returns a command that consists of subcommands. */
-export function group(name: string, description: string, commands: readonly Command[]): Command {
+/** Returns a command that consists of subcommands. @param description of a group of the program: its summary there. */
+export function group(name: string, commands: readonly Command[], description = ""): Command {
   const made = new Command(name).description(description);
   for (const one of commands) made.addCommand(one);
   return made;
@@ -39,16 +38,6 @@ export function withLimit(made: Command, limit = DEFAULT_LIMIT): Command {
 /** Adds the option of a change that asks for confirmation. */
 export function withYes(made: Command): Command {
   return made.option("-y, --yes", "do not ask for confirmation");
-}
-
-/** Adds the options of a policy change. */
-export function withPolicyChange(
-  made: Command,
-  fields: readonly Field<PolicyInit>[] = POLICY_FIELDS,
-): Command {
-  return withYes(addFieldOptions(made, fields))
-    .option("--apply-to-existing", "change existing records, too, in the background")
-    .option("--dry-run", "show the effect, and change nothing");
 }
 
 /** Collects the values of an option that may be given several times. */

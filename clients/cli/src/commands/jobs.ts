@@ -1,17 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { timestampDate } from "@bufbuild/protobuf/wkt";
-import {
-  createTenantAdmin,
-  type RecordJob,
-  RecordJob_Kind,
-  RecordJob_State,
-  RecordJobSchema,
-  type TenantAdmin,
-} from "@onceward/client/admin";
+import type { TenantAdmin } from "@onceward/client/admin";
+import { type RecordJob, RecordJob_Kind, RecordJob_State, RecordJobSchema } from "@onceward/client/proto";
 import { Argument, type Command } from "commander";
 import { changedRecordsOf } from "#words/changed-records";
 import { isUnfinished, progressOf, titleOf } from "#words/job-words";
 import { parseId } from "../arguments.ts";
+import { createTenantAdmin } from "../clients.ts";
 import { confirm, type Host, type YesOption } from "../host.ts";
 import { type Column, cellText, enumName } from "../output.ts";
 import { collectPages } from "../pages.ts";
@@ -37,7 +32,7 @@ const JOB_COLUMNS: readonly Column<RecordJob>[] = [
 /** Returns `onceward jobs …`: background changes of records. */
 export function jobCommands(host: Host): Command {
   const asAdmin = sessions(host, createTenantAdmin);
-  return group("jobs", "background changes of records", [
+  return group("jobs", [
     withLimit(
       command(
         "list",

@@ -2,11 +2,11 @@ import { create } from "@bufbuild/protobuf";
 import {
   ApiKeySchema,
   CreateApiKeyResponseSchema,
-  createTenantAdmin,
   KeyQualitySchema,
   RevokeApiKeyResponseSchema,
-} from "@onceward/client/admin";
+} from "@onceward/client/proto";
 import type { Command } from "commander";
+import { createTenantAdmin } from "../clients.ts";
 import { KEY_COLUMNS } from "../columns.ts";
 import { confirm, type Host, type YesOption } from "../host.ts";
 import { describeQuality, QUALITY_COLUMNS } from "../key-quality-text.ts";
@@ -20,7 +20,7 @@ import { command, group, type LimitOption, withLimit, withYes } from "./group.ts
 /** Returns `onceward keys …`: the tenant's API keys, and the quality of its idempotency keys. */
 export function keyCommands(host: Host): Command {
   const asAdmin = sessions(host, createTenantAdmin);
-  return group("keys", "the tenant's API keys; the quality of idempotency keys", [
+  return group("keys", [
     withNewKey(
       command(
         "create",

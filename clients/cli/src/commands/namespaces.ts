@@ -1,25 +1,21 @@
-import {
-  createTenantAdmin,
-  DeleteNamespaceResponseSchema,
-  type Namespace,
-  NamespaceSchema,
-} from "@onceward/client/admin";
+import { DeleteNamespaceResponseSchema, type Namespace, NamespaceSchema } from "@onceward/client/proto";
 import type { Command } from "commander";
 import { readFieldOptions } from "../arguments.ts";
+import { createTenantAdmin } from "../clients.ts";
 import { confirm, type Host, type YesOption } from "../host.ts";
 import { collectPages } from "../pages.ts";
-import { changePolicy, type PolicyChangeOptions } from "../policy-change.ts";
+import { changePolicy, type PolicyChangeOptions, withPolicyChange } from "../policy-change.ts";
 import { POLICY_FIELDS, policyRows } from "../policy-fields.ts";
 import { namespacePolicy } from "../policy-targets.ts";
 import { sessions } from "../session.ts";
 import { renderFacts, renderTable } from "../table.ts";
 import { formatMoment, Moment, Span } from "../times.ts";
-import { command, group, type LimitOption, withLimit, withPolicyChange, withYes } from "./group.ts";
+import { command, group, type LimitOption, withLimit, withYes } from "./group.ts";
 
 /** Returns `onceward namespaces …`: namespaces with a policy of their own. */
 export function namespaceCommands(host: Host): Command {
   const asAdmin = sessions(host, createTenantAdmin);
-  return group("namespaces", "namespaces that set a policy of their own", [
+  return group("namespaces", [
     withLimit(command("list", "Lists these namespaces.", "namespaces list")).action(
       asAdmin(async ({ client, call, output }, { limit }: LimitOption) => {
         const listed = await collectPages(limit, async (page) => {

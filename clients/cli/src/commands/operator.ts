@@ -1,13 +1,13 @@
+import type { Operator } from "@onceward/client/admin";
 import {
   AuditEventSchema,
   CreateTenantApiKeyResponseSchema,
-  createOperator,
   GetServerInfoResponseSchema,
-  type Operator,
   ReplicaSchema,
-} from "@onceward/client/admin";
+} from "@onceward/client/proto";
 import type { Command } from "commander";
 import { degradedStates } from "#words/degraded";
+import { createOperator } from "../clients.ts";
 import { AUDIT_COLUMNS, REPLICA_COLUMNS } from "../columns.ts";
 import type { Host } from "../host.ts";
 import { type NewKeyOptions, newKey, withNewKey } from "../new-key.ts";
@@ -25,7 +25,7 @@ import { tenantsCommands } from "./tenants.ts";
 /** Returns `onceward operator …`: the commands of the platform team, with an operator's API key. */
 export function operatorCommands(host: Host): Command {
   const asOperator = sessions(host, createOperator);
-  return group("operator", "commands of the platform team, with an operator's API key", [
+  return group("operator", [
     tenantsCommands(host),
     operatorKeyCommands(host),
     withNewKey(

@@ -26,7 +26,7 @@ const ROLES = Object.fromEntries(KEY_ROLES.map((role) => [role, role])) as Recor
 
 /** Returns `onceward profile …`: stored addresses and API keys. */
 export function profileCommands(host: Host): Command {
-  return group("profile", "stored addresses and API keys", [
+  return group("profile", [
     setCommand(host),
     command("list", "Lists profiles, without their keys.", "profile list").action(
       async (_options: object, command: Command) => {

@@ -1,14 +1,15 @@
 import {
-  createTenantAdmin,
   GetKeyHistoryResponseSchema,
   GetRecordResponseSchema,
+  Record_State,
+  RecordSchema,
   ResolveRecordResponseSchema,
-} from "@onceward/client/admin";
-import { Record_State, RecordSchema } from "@onceward/client/proto";
+} from "@onceward/client/proto";
 import type { Command } from "commander";
 import { MAX_RECONCILED } from "#words/answers";
 import { resolveAnswers, writeKeys } from "../answers.ts";
 import { parseCount, parseId } from "../arguments.ts";
+import { createTenantAdmin } from "../clients.ts";
 import { UsageError } from "../failure.ts";
 import { confirm, type Host } from "../host.ts";
 import { collectPages } from "../pages.ts";
@@ -38,7 +39,7 @@ interface ResolveOptions extends ResolveMatchingOptions {
 
 /** Returns `onceward records …`: the records of keys, and their resolution. */
 export function recordCommands(host: Host): Command {
-  return group("records", "the records of keys, and their resolution", [
+  return group("records", [
     listCommand(host),
     countCommand(host),
     showCommand(host),

@@ -1,11 +1,7 @@
-import {
-  createOperator,
-  ListTenantUsageRequest_Order,
-  type TenantUsage,
-  TenantUsageSchema,
-} from "@onceward/client/admin";
+import { ListTenantUsageRequest_Order, type TenantUsage, TenantUsageSchema } from "@onceward/client/proto";
 import type { Command } from "commander";
 import { choiceOption } from "../choices.ts";
+import { createOperator } from "../clients.ts";
 import type { Host } from "../host.ts";
 import type { Column } from "../output.ts";
 import { collectPages } from "../pages.ts";

@@ -1,14 +1,9 @@
 import { create } from "@bufbuild/protobuf";
 import { FieldMaskSchema } from "@bufbuild/protobuf/wkt";
-import {
-  createOperator,
-  PolicyBoundsSchema,
-  QuotasSchema,
-  type Tenant,
-  TenantSchema,
-} from "@onceward/client/admin";
+import { PolicyBoundsSchema, QuotasSchema, type Tenant, TenantSchema } from "@onceward/client/proto";
 import type { Command } from "commander";
 import { addFieldOptions, readFieldOptions } from "../arguments.ts";
+import { createOperator } from "../clients.ts";
 import { UsageError } from "../failure.ts";
 import { confirm, type Host, type YesOption } from "../host.ts";
 import { BOUNDS_FIELDS, QUOTA_FIELDS } from "../limit-fields.ts";
@@ -29,14 +24,18 @@ interface ResumeOptions extends ReasonOption {
 
 /** Returns `onceward operator tenants …`. */
 export function tenantsCommands(host: Host): Command {
-  return group("tenants", "the service's tenants", [
-    createCommand(host),
-    listCommand(host),
-    showCommand(host),
-    limitsCommand(host),
-    ...stateCommands(host),
-    deleteCommand(host),
-  ]);
+  return group(
+    "tenants",
+    [
+      createCommand(host),
+      listCommand(host),
+      showCommand(host),
+      limitsCommand(host),
+      ...stateCommands(host),
+      deleteCommand(host),
+    ],
+    "the service's tenants",
+  );
 }
 
 function createCommand(host: Host): Command {

@@ -1,13 +1,13 @@
 import { type Duration, durationMs, type Timestamp } from "@bufbuild/protobuf/wkt";
 import {
-  createTenantAdmin,
   GetUsageNowResponseSchema,
   GetUsageRequest_Grouping,
   type UsageHour,
   UsageHourSchema,
   type UsageNow,
-} from "@onceward/client/admin";
+} from "@onceward/client/proto";
 import type { Command } from "commander";
+import { createTenantAdmin } from "../clients.ts";
 import type { Host } from "../host.ts";
 import { requireNamespace } from "../known-names.ts";
 import { describeLateness, sumLateness } from "../lateness.ts";
@@ -68,7 +68,7 @@ function latency(duration: Duration | undefined): string {
 /** Returns `onceward usage …`: claims by hour and namespace. */
 export function usageCommands(host: Host): Command {
   const asAdmin = sessions(host, createTenantAdmin);
-  return group("usage", "claims by hour and namespace", [
+  return group("usage", [
     withLimit(
       command(
         "show",
