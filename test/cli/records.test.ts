@@ -131,7 +131,7 @@ test("a record that is completed by hand is replayed byte for byte", async () =>
 test("the history of a key has its duplicates by outcome, API key and request", async () => {
   const { cli, caller, tenant } = await withAmbiguous();
   const history = async (key = "payout-2") => (await cli("records", "history", "payouts", key)).stdout;
-  expect(await history()).toContain("No duplicate and no refusal of this key is kept");
+  expect(await history()).toContain("No duplicates and no refusals yet.");
   const headers = { "x-request-id": "the-duplicate" };
   await caller.claim({ namespace: "payouts", key: "payout-2" }, { headers });
   await expect

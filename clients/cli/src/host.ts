@@ -11,6 +11,8 @@ export interface Host {
   readonly isInteractive: boolean;
   /** Whether a person sees results as they are written, and no program reads them. */
   readonly isTerminal: boolean;
+  /** The characters of the terminal's line; undefined: results go elsewhere. */
+  readonly width?: number | undefined;
   /** Writes results, to standard output. */
   write(text: string): void;
   /** Writes the headings of a table, to standard output: in bold on a terminal that shows colours. */

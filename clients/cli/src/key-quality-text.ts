@@ -8,10 +8,11 @@ import { formatMoment, Moment } from "./times.ts";
 export const QUALITY_COLUMNS: readonly Column<KeyQuality>[] = [
   ["NAMESPACE", ({ namespace }) => namespace],
   ["CLAIMS", ({ claims }) => claims.toLocaleString("en")],
-  ["OBSERVED SINCE", ({ observedSince }) => new Moment(observedSince)],
+  ["OBSERVED SINCE", ({ observedSince }) => new Moment(observedSince), "wide"],
   [
     "SUSPECTED",
     ({ suspicions }) => suspicions.map(({ defect }) => defectName(defect)).join(", ") || "nothing",
+    "text",
   ],
 ];
 

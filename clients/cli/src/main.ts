@@ -30,6 +30,7 @@ process.exitCode = await runProgram({
   homeDir: homedir(),
   isInteractive: process.stdin.isTTY === true && process.stderr.isTTY === true,
   isTerminal: process.stdout.isTTY === true,
+  width: process.stdout.columns,
   write: (output) => process.stdout.write(output),
   // Plain in pipes, and with NO_COLOR (https://no-color.org).
   writeHeading: (text) => process.stdout.write(styleText("bold", text, { stream: process.stdout })),

@@ -64,7 +64,7 @@ export function sessions<Client extends { close(): void }>(
         address: credentials.address,
         requestId,
         call,
-        output: new Output(host, globals.json === true),
+        output: new Output(host, globals.json === true, made.opts()),
       };
       const requireNamed = () => requireNames(client, call, made);
       try {

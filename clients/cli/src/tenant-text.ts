@@ -45,6 +45,8 @@ export function describeLimitEffects(usage: TenantUsage, before: Tenant, after: 
     renderTable(
       ["USE", "NOW", "NEW LIMIT", "EFFECT"],
       effects.map(({ label, used, limit, consequence }) => [label, used, limit, consequence]),
+      undefined,
+      [undefined, undefined, undefined, "text"],
     ),
     ...stays.map((sentence) => `${sentence} It stays in force until it is next updated.\n`),
   ].join("");

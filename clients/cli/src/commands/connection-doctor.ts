@@ -15,7 +15,7 @@ import {
 import { type Credentials, type GlobalOptions, resolveKeys } from "../credentials.ts";
 import { EXIT, type ExitCode, Outcome, UsageError } from "../failure.ts";
 import type { Host } from "../host.ts";
-import { Output } from "../output.ts";
+import { layoutOf, Output } from "../output.ts";
 import { renderTable } from "../table.ts";
 import { VERSION } from "../version.ts";
 import { command } from "./group.ts";
@@ -76,6 +76,8 @@ export function reportChecks(
     renderTable(
       ["CHECK", "RESULT", "DETAIL"],
       checks.map(({ check, result, detail }) => [check, result, detail]),
+      layoutOf(host),
+      [undefined, undefined, "text"],
     ),
   );
   const exitCode = isReachable ? exitCodeOf(checks) : EXIT.unavailable;

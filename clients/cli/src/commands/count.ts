@@ -24,7 +24,7 @@ const COLUMNS: readonly Column<Counted>[] = [
   ["COMPLETED", ({ counts }) => `${counts.completed}`],
   ["RELEASED", ({ counts }) => `${counts.released}`],
   ["AMBIGUOUS", ({ counts }) => `${counts.ambiguous}`],
-  ["AMBIGUOUS SINCE", ({ counts }) => new Moment(counts.oldestAmbiguousSince)],
+  ["AMBIGUOUS SINCE", ({ counts }) => new Moment(counts.oldestAmbiguousSince), "wide"],
 ];
 
 /** Returns `records count`. */

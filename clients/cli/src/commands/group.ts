@@ -31,8 +31,21 @@ export function group(name: string, commands: readonly Command[], description = 
   return made;
 }
 
+/** Adds the options of a command that shows a table. */
+export function withTable(made: Command): Command {
+  return made
+    .option("--wide", "show every column, in lines of any length")
+    .option("--columns <names>", "show only these columns, such as key,state", (names) => names.split(","));
+}
+
+/** Adds the options of a list. */
 export function withLimit(made: Command, limit = DEFAULT_LIMIT): Command {
-  return made.option("-l, --limit <count>", "the largest number of items to show", parseLimit, limit);
+  return withTable(made).option(
+    "-l, --limit <count>",
+    "the largest number of items to show",
+    parseLimit,
+    limit,
+  );
 }
 
 /** Adds the option of a change that asks for confirmation. */

@@ -25,8 +25,8 @@ const JOB_COLUMNS: readonly Column<RecordJob>[] = [
   ["EXAMINED", ({ recordsExamined }) => `${recordsExamined}`],
   ["CHANGED", ({ recordsChanged }) => `${recordsChanged}`],
   ["FORGOTTEN", ({ recordsForgotten }) => `${recordsForgotten}`],
-  ["STARTS", ({ startsAt }) => new Deadline(startsAt)],
-  ["FINISHED", ({ finishedAt }) => new Moment(finishedAt)],
+  ["STARTS", ({ startsAt }) => new Deadline(startsAt), "wide"],
+  ["FINISHED", ({ finishedAt }) => new Moment(finishedAt), "wide"],
 ];
 
 /** Returns `onceward jobs …`: background changes of records. */

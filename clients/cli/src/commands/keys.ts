@@ -54,7 +54,7 @@ export function keyCommands(host: Host): Command {
           KEY_COLUMNS.id,
           ["ROLE", ({ role }) => roleName(role)],
           KEY_COLUMNS.label,
-          ["NAMESPACES", ({ namespaces }) => namespaces.join(",") || "(all)"],
+          ["NAMESPACES", ({ namespaces }) => namespaces.join(",") || "(all)", "wide"],
           KEY_COLUMNS.created,
           KEY_COLUMNS.lastUsed,
           KEY_COLUMNS.ends,

@@ -25,12 +25,12 @@ export function namespaceCommands(host: Host): Command {
         output.list(NamespaceSchema, listed, [
           ["NAMESPACE", ({ name }) => name],
           ["KEY RETENTION", ({ effectivePolicy }) => new Span(effectivePolicy?.keyRetention)],
-          ["RESULT RETENTION", ({ effectivePolicy }) => new Span(effectivePolicy?.resultRetention)],
+          ["RESULT RETENTION", ({ effectivePolicy }) => new Span(effectivePolicy?.resultRetention), "wide"],
           [
             "ON LEASE EXPIRY",
             ({ effectivePolicy }) => new Map(policyRows(effectivePolicy)).get("on lease expiry") ?? "",
           ],
-          ["CREATED", ({ createdAt }) => new Moment(createdAt)],
+          ["CREATED", ({ createdAt }) => new Moment(createdAt), "wide"],
         ]);
       }),
     ),

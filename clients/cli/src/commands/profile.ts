@@ -141,8 +141,8 @@ function redact(key: string): string {
 }
 
 function renderList(listed: readonly { name: string; address: string; inUse: boolean }[]): string {
-  const rows = listed.map(({ name, address, inUse }) => [name, address, inUse ? "in use" : ""]);
-  return renderTable(["PROFILE", "ADDRESS", ""], rows);
+  const rows = listed.map(({ name, address, inUse }) => [name, inUse ? "yes" : "", address]);
+  return renderTable(["PROFILE", "IN USE", "ADDRESS"], rows, undefined, [undefined, undefined, "key"]);
 }
 
 async function findProfile(host: Host, name: string): Promise<Profiles> {

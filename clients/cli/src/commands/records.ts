@@ -20,7 +20,7 @@ import { type ResolveMatchingOptions, resolveMatching } from "../resolve-matchin
 import { sessions } from "../session.ts";
 import { Deadline, Moment, parsePast } from "../times.ts";
 import { countCommand } from "./count.ts";
-import { command, group, type LimitOption, withLimit, withYes } from "./group.ts";
+import { command, group, type LimitOption, withLimit, withTable, withYes } from "./group.ts";
 
 /** The option of commands that show a record. */
 export interface ResultOption {
@@ -84,12 +84,12 @@ function listCommand(host: Host): Command {
       if (csv !== undefined) await writeKeys(csv, listed.items, links);
       output.list(RecordSchema, listed, [
         ["NAMESPACE", (record) => record.namespace],
-        ["KEY", (record) => record.key],
         ["STATE", (record) => stateName(record)],
-        ["ATTEMPT", (record) => `${record.attempt}`],
-        ["OWNER", (record) => record.owner || "-"],
+        ["ATTEMPT", (record) => `${record.attempt}`, "wide"],
+        ["OWNER", (record) => record.owner || "-", "text"],
         ["CLAIMED", (record) => new Moment(record.claimedAt)],
-        ["EXPIRES", (record) => new Deadline(record.expiresAt)],
+        ["EXPIRES", (record) => new Deadline(record.expiresAt), "wide"],
+        ["KEY", (record) => record.key, "key"],
       ]);
     }),
   );
@@ -97,12 +97,14 @@ function listCommand(host: Host): Command {
 
 function showCommand(host: Host): Command {
   const asAdmin = sessions(host, createTenantAdmin);
-  return command(
-    "show <namespace> <key>",
-    "Shows a key's record and its last attempts, and its result if it is asked for.",
-    "records show charges order-1",
-    "records show charges order-1 --result",
-    "records show charges order-1 --json",
+  return withTable(
+    command(
+      "show <namespace> <key>",
+      "Shows a key's record and its last attempts, and its result if it is asked for.",
+      "records show charges order-1",
+      "records show charges order-1 --result",
+      "records show charges order-1 --json",
+    ),
   )
     .option("--result", "show the contents of the result and the checkpoint")
     .action(
@@ -112,7 +114,7 @@ function showCommand(host: Host): Command {
         if (record === undefined) return;
         output.message(GetRecordResponseSchema, reply, () => {
           const facts = describeRecord(record, { auditTarget, showsResult: result === true });
-          return `${facts}\n${describeAttempts(attempts, record)}`;
+          return `${facts}\n${describeAttempts(attempts, record, output.layout)}`;
         });
       }),
     );
@@ -120,15 +122,17 @@ function showCommand(host: Host): Command {
 
 function historyCommand(host: Host): Command {
   const asAdmin = sessions(host, createTenantAdmin);
-  return command(
-    "history <namespace> <key>",
-    "Shows how many duplicates a key had, how many calls were refused and why, and some of these calls. Counts are lower bounds; calls of the last seconds are missing.",
-    "records history charges order-1",
-    "records history charges order-1 --json",
+  return withTable(
+    command(
+      "history <namespace> <key>",
+      "Shows how many duplicates a key had, how many calls were refused and why, and some of these calls. Counts are lower bounds; calls of the last seconds are missing.",
+      "records history charges order-1",
+      "records history charges order-1 --json",
+    ),
   ).action(
     asAdmin(async ({ client, call, output }, namespace: string, key: string) => {
       const history = await client.getKeyHistory({ namespace, key }, call);
-      output.message(GetKeyHistoryResponseSchema, history, () => describeHistory(history));
+      output.message(GetKeyHistoryResponseSchema, history, () => describeHistory(history, output.layout));
     }),
   );
 }

@@ -24,13 +24,13 @@ const ORDERS = {
 const COLUMNS: readonly Column<TenantUsage>[] = [
   ["TENANT", ({ tenant }) => tenant],
   ["CLAIMS/S", ({ now }) => (now?.claimsPerSecond ?? 0).toFixed(1)],
-  ["RECENT CLAIMS", ({ recentClaims }) => `${recentClaims}`],
+  ["RECENT CLAIMS", ({ recentClaims }) => `${recentClaims}`, "wide"],
   ["REFUSED", ({ recentRefused }) => `${recentRefused}`],
-  ["SINCE", ({ recentSince }) => new Moment(recentSince)],
+  ["SINCE", ({ recentSince }) => new Moment(recentSince), "wide"],
   ["LIVE RECORDS", ({ liveRecords, quotas }) => ofQuota(liveRecords, quotas?.liveRecords)],
   ["STORED BYTES", ({ storedBytes, quotas }) => ofQuota(storedBytes, quotas?.storedBytes)],
-  ["NAMESPACES", ({ declaredNamespaces }) => `${declaredNamespaces}`],
-  ["JOBS", ({ unfinishedRecordJobs }) => `${unfinishedRecordJobs}`],
+  ["NAMESPACES", ({ declaredNamespaces }) => `${declaredNamespaces}`, "wide"],
+  ["JOBS", ({ unfinishedRecordJobs }) => `${unfinishedRecordJobs}`, "wide"],
 ];
 
 /** Returns `operator usage`. */

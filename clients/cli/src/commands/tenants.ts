@@ -69,7 +69,7 @@ function listCommand(host: Host): Command {
         ["STATE", ({ state }) => stateName(state)],
         ["OPERATIONS/S", ({ quotas }) => `${quotas?.operationsPerSecond ?? "unlimited"}`],
         ["LIVE RECORDS", ({ quotas }) => `${quotas?.liveRecords ?? "unlimited"}`],
-        ["CREATED", ({ createdAt }) => new Moment(createdAt)],
+        ["CREATED", ({ createdAt }) => new Moment(createdAt), "wide"],
       ]);
     }),
   );
