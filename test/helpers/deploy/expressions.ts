@@ -23,6 +23,8 @@ interface Recording {
 interface Panel {
   readonly title: string;
   readonly targets?: readonly { readonly expr: string }[];
+  /** Of a folded row. */
+  readonly panels?: readonly Panel[];
 }
 
 /** Reads a file of the repository by its path from the root. */
@@ -45,7 +47,8 @@ export const PANEL_EXPRESSIONS = ["service", "tenants"].flatMap(panelExpressions
 
 function panelExpressions(dashboard: string): readonly Expression[] {
   const { panels } = JSON.parse(readRepositoryFile(`deploy/grafana/${dashboard}.json`));
-  return (panels as readonly Panel[]).flatMap(({ title, targets = [] }) =>
+  const all = (panels as readonly Panel[]).flatMap((panel) => [panel, ...(panel.panels ?? [])]);
+  return all.flatMap(({ title, targets = [] }) =>
     targets.map(({ expr }) => ({ where: `${dashboard}.json, "${title}"`, expr })),
   );
 }
