@@ -122,6 +122,7 @@ test("operator usage shows a tenant's records beside its quota", async () => {
     "1000",
     "--stored-bytes",
     "5GiB",
+    "--yes",
   );
   await caller.claim({ namespace: "charges", key: "order-1" });
   const row = async () => (await operator("operator", "usage", tenant.name, "--wide")).stdout.split("\n");

@@ -44,9 +44,9 @@ test("a tenant is created with its limits, and its administrator can use it", as
 });
 
 test("limits are set one by one, and unset", async () => {
-  const { tenants, shown } = await withTenant();
+  const { name, tenants, shown } = await withTenant();
   expect(
-    await tenants("limits", "--burst", "1000", "--stored-bytes", "5000000000", "--max-lease", "1h"),
+    await tenants("limits", "--burst", "1000", "--stored-bytes", "5000000000", "--max-lease", "1h", "--yes"),
   ).toMatchObject({ exit: 0 });
   expect(await shown()).toMatchObject({
     policyBounds: { maxKeyRetention: "2592000s", maxLease: "3600s" },
@@ -54,10 +54,16 @@ test("limits are set one by one, and unset", async () => {
   });
   expect(await tenants("limits", "--burst", "none", "--quota-dry-run", "true", "--dry-run")).toMatchObject({
     exit: 0,
-    stderr: expect.stringMatching(/^Claims, at their busiest .* No claim came in the last 15 minutes\.$/m),
+    stdout: expect.stringMatching(
+      /^burst +1000 +→ unlimited$[\s\S]*^Claims, at their busiest .* No claim came /m,
+    ),
   });
   expect(await shown()).toMatchObject({ quotas: { burst: 1000, dryRun: false } });
-  expect(await tenants("limits", "--burst", "none", "--quota-dry-run", "true")).toMatchObject({ exit: 0 });
+  expect(await tenants("limits", "--burst", "none", "--quota-dry-run", "true", "--yes")).toMatchObject({
+    exit: 0,
+    stdout: `Set the limits of tenant ${name}; every replica follows within 10 s.\n`,
+    stderr: expect.stringMatching(/^quota dry run +false +→ true$/m),
+  });
   const { quotas } = (await shown()) as { quotas: Record<string, unknown> };
   expect(quotas).toMatchObject({ operationsPerSecond: 500, dryRun: true });
   expect(quotas).not.toHaveProperty("burst");
@@ -71,7 +77,7 @@ test("a tenant is suspended, resumed and deleted, each for a reason that the aud
   expect((await cli("operator", "tenants", "list")).stdout).toMatch(
     new RegExp(`^${name} +suspended +500 +unlimited$`, "m"),
   );
-  expect(await tenants("resume", "--reason", "paid")).toMatchObject({ exit: 0 });
+  expect(await tenants("resume", "--reason", "paid", "--yes")).toMatchObject({ exit: 0 });
   expect(await shown()).toMatchObject({ state: "STATE_ACTIVE" });
   expect(await tenants("delete", "--reason", "moved away")).toMatchObject({ exit: 2 });
   expect(await tenants("delete", "--reason", "moved away", "--yes")).toMatchObject({ exit: 0 });
@@ -96,6 +102,41 @@ test("a tenant is suspended, resumed and deleted, each for a reason that the aud
       )
     ).stdout,
   ).toMatch(/^OUTCOME +REASON\ndone +paid\n$/);
+});
+
+test("every change that refuses calls says so and asks for a name, and needs --yes without a terminal", async () => {
+  const { cli: admin, caller, tenant } = await world().tenantWithCli();
+  const cli = await world().operatorCli();
+  const { name } = tenant;
+  for (const key of ["order-1", "order-2"]) await caller.claim({ namespace: "charges", key });
+  await admin("namespaces", "set", "charges", "--max-lease", "1h", "--yes");
+  const id = parseApiKey(tenant.apiKey)?.id ?? "";
+  const why = ["--reason", "a test"];
+  const changes = [
+    [cli, ["operator", "tenants", "limits", name, "--declared-namespaces", "1"], name, "Refuses new"],
+    [admin, ["records", "resolve", "charges", "order-1", "--forget", ...why], "order-1", ""],
+    [admin, ["namespaces", "delete", "charges", "--force"], "charges", "It has 1 record,"],
+    [admin, ["keys", "revoke", id], id, /^role +caller\n(.+\n)+Calls with it are refused/m],
+    [cli, ["operator", "tenants", "suspend", name, ...why], name, "every call of the tenant is refused"],
+    [cli, ["operator", "tenants", "delete", name, ...why], name, "every key is forgotten"],
+  ] as const;
+  for (const [run, args, typed, effect] of changes) {
+    const asked: string[] = [];
+    const answer = (text: string) => (question: string) => {
+      asked.push(question);
+      return Promise.resolve(text);
+    };
+    const refused = await run(...args);
+    expect(refused).toMatchObject({ exit: 2, stdout: "" });
+    expect(refused.stderr).toMatch(effect);
+    expect(refused.stderr).toMatch(/There is no terminal to ask on: give --yes\.\n$/);
+    expect(await run.answering(answer("y"), ...args)).toMatchObject({
+      ...{ exit: 1, stdout: "" },
+      stderr: expect.stringContaining("Nothing was changed."),
+    });
+    expect(await run.answering(answer(typed), ...args)).toMatchObject({ exit: 0 });
+    expect(asked).toEqual(new Array(2).fill(expect.stringMatching(`Type ${typed} to confirm: $`)));
+  }
 });
 
 test("info shows the replica's settings, without secrets", async () => {

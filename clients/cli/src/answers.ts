@@ -12,8 +12,9 @@ import {
   reconciliationFile,
 } from "#words/answers";
 import { readText } from "./bounded-text.ts";
+import { confirm } from "./confirm.ts";
 import { EXIT, messageOf, Outcome, ServiceFailure, UsageError } from "./failure.ts";
-import { confirm, type Host } from "./host.ts";
+import type { Host } from "./host.ts";
 import { collectPages } from "./pages.ts";
 import { readResolution, resolutionMessage } from "./resolution.ts";
 import type { ResolveMatchingOptions } from "./resolve-matching.ts";
@@ -77,10 +78,9 @@ export async function resolveAnswers(
     );
   }
   const completion = happened > 0 ? await readResolution(results) : { case: undone };
-  output.remark(describeNumbers(numbers));
   const where = namespace === undefined ? "" : ` in ${namespace}`;
   const question = `Complete ${happened} and ${undone} ${notHappened} ambiguous records${where}?`;
-  await confirm(host, options, question);
+  await confirm(session, options, { effect: describeNumbers(numbers), question });
   const changed = await resolveEach(session, answered, (each) => ({
     resolution: resolutionMessage(each.happened ? completion : { case: undone }),
     reason,

@@ -9,8 +9,8 @@ import {
 import type { Command } from "commander";
 import { addFieldOptions, type Field, type FieldsSet } from "./arguments.ts";
 import { withYes } from "./commands/group.ts";
+import { confirm, type YesOption } from "./confirm.ts";
 import { UsageError } from "./failure.ts";
-import { confirm, type YesOption } from "./host.ts";
 import { describeLateClaims, type LateClaims } from "./late-keys.ts";
 import { POLICY_FIELDS, type PolicyInit, policyRows } from "./policy-fields.ts";
 import type { Session } from "./session.ts";
@@ -74,7 +74,7 @@ export function withPolicyChange(
  * meantime.
  */
 export async function changePolicy(
-  { host, output }: Pick<Session<unknown>, "host" | "output">,
+  session: Pick<Session<unknown>, "host" | "output">,
   target: PolicyTarget,
   fields: FieldsSet<PolicyInit>,
   options: PolicyChangeOptions,
@@ -91,10 +91,10 @@ export async function changePolicy(
   const hold = fields.paths.includes("on_lease_expiry") ? describeHold(preview.holder?.effectivePolicy) : "";
   const described = () => describePreview(target.title, before, preview, applyToExisting) + late + hold;
   if (options.dryRun) return preview.print(described);
-  output.remark(`${described()}\n`);
   const question = `Change the policy of ${target.title}?`;
   const risk = riskOf(before.effectivePolicy, preview);
-  if (risk !== "none") await confirm(host, options, question, risk === "loss" ? target.name : undefined);
+  const typed = risk === "loss" ? target.name : undefined;
+  await confirm(session, risk === "none" ? { yes: true } : options, { effect: described(), question, typed });
   const done = await target.update(fields, {
     ...settings,
     validateOnly: false,

@@ -27,9 +27,9 @@ interface Column {
 export const DEFAULT_WIDTH = 80;
 const GAP = "  ";
 /** The fewest characters of a text that is cut: the beginning of a name. */
-const MIN_CUT = 8;
-/** The fewest characters of a line of wrapped text. */
-const MIN_WRAPPED = 18;
+const MIN_CUT = 7;
+/** The fewest characters of a line of wrapped text: those of a time. */
+const MIN_WRAPPED = 20;
 
 /**
  * Returns a table with aligned columns: one line for the headings and one per row, each with a line break; a last text that is too long

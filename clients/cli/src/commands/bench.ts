@@ -11,8 +11,9 @@ import { type Measured, measure, type Phase } from "../bench/measure.ts";
 import { describeFigures, limitOf } from "../bench/report.ts";
 import { makeSite } from "../bench/site.ts";
 import { createOnceward, createTenantAdmin } from "../clients.ts";
+import { confirm, type YesOption } from "../confirm.ts";
 import { EXIT, Outcome } from "../failure.ts";
-import { confirm, type Host, type YesOption } from "../host.ts";
+import type { Host } from "../host.ts";
 import { type Session, sessions } from "../session.ts";
 import { command, withYes } from "./group.ts";
 
@@ -58,7 +59,7 @@ export function benchCommand(host: Host): Command {
     .action(
       asAdmin(async (session, options: BenchOptions) => {
         const { tenant } = await session.client.getTenant({}, session.call);
-        await confirm(host, options, questionFor(tenant, options));
+        await confirm(session, options, { question: questionFor(tenant, options) });
         await runBench(session, tenant, options);
       }),
     );

@@ -4,10 +4,12 @@ import type { TenantAdmin } from "@onceward/client/admin";
 import { type RecordJob, RecordJob_Kind, RecordJob_State, RecordJobSchema } from "@onceward/client/proto";
 import { Argument, type Command } from "commander";
 import { changedRecordsOf } from "#words/changed-records";
+import { CANCEL_JOB } from "#words/changes";
 import { isUnfinished, progressOf, titleOf } from "#words/job-words";
 import { parseId } from "../arguments.ts";
 import { createTenantAdmin } from "../clients.ts";
-import { confirm, type Host, type YesOption } from "../host.ts";
+import { confirm, type YesOption } from "../confirm.ts";
+import type { Host } from "../host.ts";
 import { type Column, cellText, enumName } from "../output.ts";
 import { collectPages } from "../pages.ts";
 import { type Session, sessions } from "../session.ts";
@@ -53,8 +55,11 @@ export function jobCommands(host: Host): Command {
         "jobs cancel 12 --yes",
       ).addArgument(jobArgument("<job>")),
     ).action(
-      asAdmin(async ({ client, call, output }, id: bigint, options: YesOption) => {
-        await confirm(host, options, `Cancel job ${id}?`);
+      asAdmin(async (session, id: bigint, options: YesOption) => {
+        const { client, call, output } = session;
+        const { job: now } = await client.getRecordJob({ id }, call);
+        const effect = `${now === undefined ? "" : describeProgress(now)}${CANCEL_JOB}`;
+        await confirm(session, options, { effect, question: `Cancel job ${id}?` });
         const { job } = await client.cancelRecordJob({ id }, call);
         if (job === undefined) return;
         const end = job.state === RecordJob_State.CANCELLED ? "is cancelled" : "was already done";

@@ -8,11 +8,13 @@ import {
 import type { Command } from "commander";
 import { createTenantAdmin } from "../clients.ts";
 import { KEY_COLUMNS } from "../columns.ts";
-import { confirm, type Host, type YesOption } from "../host.ts";
+import type { YesOption } from "../confirm.ts";
+import type { Host } from "../host.ts";
 import { describeQuality, QUALITY_COLUMNS } from "../key-quality-text.ts";
 import { requireNamespace } from "../known-names.ts";
 import { type NewKeyOptions, newKey, roleName, withNewKey } from "../new-key.ts";
 import { collectPages } from "../pages.ts";
+import { confirmRevocation } from "../revocation.ts";
 import { createWithSecret } from "../secret-file.ts";
 import { sessions } from "../session.ts";
 import { command, group, type LimitOption, withLimit, withYes } from "./group.ts";
@@ -68,8 +70,9 @@ export function keyCommands(host: Host): Command {
         "keys revoke 7k2m9q4x1c8v5b3n",
       ),
     ).action(
-      asAdmin(async ({ client, call, output }, id: string, options: YesOption) => {
-        await confirm(host, options, `Revoke key ${id}?`);
+      asAdmin(async (session, id: string, options: YesOption) => {
+        const { client, call, output } = session;
+        await confirmRevocation(session, options, id, (page) => client.listApiKeys(page, call));
         const reply = await client.revokeApiKey({ id }, call);
         output.message(
           RevokeApiKeyResponseSchema,

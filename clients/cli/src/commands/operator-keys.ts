@@ -6,9 +6,11 @@ import {
 import type { Command } from "commander";
 import { createOperator } from "../clients.ts";
 import { KEY_COLUMNS } from "../columns.ts";
-import { confirm, type Host, type YesOption } from "../host.ts";
+import type { YesOption } from "../confirm.ts";
+import type { Host } from "../host.ts";
 import { type NewKeyOptions, withNewOperatorKey } from "../new-key.ts";
 import { collectPages } from "../pages.ts";
+import { confirmRevocation } from "../revocation.ts";
 import { createWithSecret } from "../secret-file.ts";
 import { sessions } from "../session.ts";
 import { command, group, type LimitOption, withLimit, withYes } from "./group.ts";
@@ -65,8 +67,9 @@ export function operatorKeyCommands(host: Host): Command {
           "operator keys revoke 7k2m9q4x1c8v5b3n",
         ),
       ).action(
-        asOperator(async ({ client, call, output }, id: string, options: YesOption) => {
-          await confirm(host, options, `Revoke operator's key ${id}?`);
+        asOperator(async (session, id: string, options: YesOption) => {
+          const { client, call, output } = session;
+          await confirmRevocation(session, options, id, (page) => client.listOperatorApiKeys(page, call));
           const reply = await client.revokeOperatorApiKey({ id }, call);
           output.message(
             RevokeOperatorApiKeyResponseSchema,

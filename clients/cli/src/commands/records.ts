@@ -7,11 +7,13 @@ import {
 } from "@onceward/client/proto";
 import type { Command } from "commander";
 import { MAX_RECONCILED } from "#words/answers";
+import { typedName } from "#words/changes";
 import { resolveAnswers, writeKeys } from "../answers.ts";
 import { parseCount, parseId } from "../arguments.ts";
 import { createTenantAdmin } from "../clients.ts";
+import { confirm } from "../confirm.ts";
 import { UsageError } from "../failure.ts";
-import { confirm, type Host } from "../host.ts";
+import type { Host } from "../host.ts";
 import { collectPages } from "../pages.ts";
 import { type RecordFilterOptions, recordFilter, withRecordFilter } from "../record-filter.ts";
 import { describeAttempts, describeHistory, describeRecord, stateName } from "../record-text.ts";
@@ -184,7 +186,7 @@ function resolveCommand(host: Host): Command {
           const { client, call, output } = session;
           const { reason, fencingToken = 0n } = options;
           checkResolveOptions(key, options);
-          if (options.allMatching) return resolveMatching(session, host, namespace, options);
+          if (options.allMatching) return resolveMatching(session, namespace, options);
           if (options.answers !== undefined) {
             return resolveAnswers(session, host, namespace, options.answers, options);
           }
@@ -193,7 +195,9 @@ function resolveCommand(host: Host): Command {
           }
           const resolution = await readResolution(options);
           const request = { namespace, key, resolution: resolutionMessage(resolution), reason, fencingToken };
-          await confirm(host, options, `${RESOLVED[resolution.case].ask} ${namespace} ${key}?`);
+          const question = `${RESOLVED[resolution.case].ask} ${namespace} ${key}?`;
+          const typed = resolution.case === "forget" ? typedName({ namespace, key }) : undefined;
+          await confirm(session, options, { question, typed });
           const reply = await client.resolveRecord(request, call);
           output.message(
             ResolveRecordResponseSchema,
