@@ -55,7 +55,7 @@ test("limits are set one by one, and unset", async () => {
   expect(await tenants("limits", "--burst", "none", "--quota-dry-run", "true", "--dry-run")).toMatchObject({
     exit: 0,
     stdout: expect.stringMatching(
-      /^burst +1000 +→ unlimited$[\s\S]*^Claims, at their busiest .* No claim came /m,
+      /^burst +1000 +→ as the operations per second$[\s\S]*^Claims, at their busiest .* No claim came /m,
     ),
   });
   expect(await shown()).toMatchObject({ quotas: { burst: 1000, dryRun: false } });
@@ -145,6 +145,7 @@ test("info shows the replica's settings, without secrets", async () => {
   expect(exit).toBe(0);
   expect(stdout).toMatch(/^version +\d+\.\d+\.\d+$/m);
   expect(stdout).toMatch(/^DATABASE_URL +\(secret\)$/m);
+  expect(stdout).toMatch(/^ONCEWARD_AUDIT_RETENTION +400d$/m);
   expect(await cli.json("operator", "info")).toMatchObject({ replicas: 1, degraded: [] });
 });
 

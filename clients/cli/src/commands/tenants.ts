@@ -166,7 +166,7 @@ type SendChange = (
   client: Operator,
   request: { readonly name: string; readonly reason: string; readonly notImported: boolean },
   call: CallOptions,
-) => Promise<{ readonly tenant?: Tenant }>;
+) => Promise<{ readonly tenant?: Tenant | undefined }>;
 
 /** Makes the command of a change of a tenant's state: it says what follows, and asks for the tenant's name. */
 function stateCommand(
