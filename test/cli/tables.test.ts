@@ -14,6 +14,9 @@ const LONG_NAME = "payments.of-the-european-subsidiaries.card-present.refunds";
 const LONG_TEXT = "a worker that was named by a person with very many words and one more";
 const LONG_KEY = `POST:/charges:acme:${"0".repeat(100)}`;
 
+/** A key, or the target of a change, at the end of a line: whole, so that it can be copied, it alone passes the edge. */
+const WHOLE = new RegExp(`(?:${LONG_KEY}|(?:namespace|record|api key|tenant|record job) \\S+)$`);
+
 /** The arguments of each command with a table, for the tenant of the test. */
 const ARGUMENTS: Readonly<Record<string, readonly string[]>> = {
   "namespaces list": [],
@@ -75,8 +78,7 @@ test("the tables of every command fit 80 columns, whatever the values", async ()
     expect({ path, exit, stderr }).toEqual({ path, exit: 0, stderr: "" });
     // Facts of a record come before its table.
     const table = stdout.slice(Math.max(0, stdout.indexOf("ATTEMPT ")));
-    // A key is whole, so that it can be copied: it alone passes the edge.
-    const tooLong = table.split("\n").filter((line) => line.replace(LONG_KEY, "KEY").length > WIDTH);
+    const tooLong = table.split("\n").filter((line) => line.replace(WHOLE, "WHOLE").length > WIDTH);
     expect({ path, tooLong }).toEqual({ path, tooLong: [] });
     const wide = await run(...path.split(" "), ...args, "--wide");
     expect({ path, exit: wide.exit }).toEqual({ path, exit: 0 });

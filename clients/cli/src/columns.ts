@@ -6,9 +6,9 @@ import { formatMoment, Hour, Moment } from "./times.ts";
 /** The columns of audit events. The resource before and after the change is in `--json`. */
 export const AUDIT_COLUMNS: readonly Column<AuditEvent>[] = [
   ["AT", ({ at }) => new Moment(at)],
+  ["ACTOR", ({ actor }) => actor, "text"],
   ["ACTION", ({ action }) => action],
   ["OUTCOME", outcomeOf, "text"],
-  ["ACTOR", ({ actor }) => actor, "wide"],
   ["REASON", ({ reason }) => reason, "wide"],
   ["TARGET", ({ target }) => target, "key"],
 ];
