@@ -104,7 +104,7 @@ test("a tenant is suspended, resumed and deleted, each for a reason that the aud
   ).toMatch(/^OUTCOME +REASON\ndone +paid\n$/);
 });
 
-test("every change that refuses calls says so and asks for a name, and needs --yes without a terminal", async () => {
+test("a change that refuses calls says so and asks for a name; without a terminal it needs --yes", async () => {
   const { cli: admin, caller, tenant } = await world().tenantWithCli();
   const cli = await world().operatorCli();
   const { name } = tenant;

@@ -43,6 +43,8 @@ export const KEY_COLUMNS = {
   ends: ["ENDS", endOf, "text"],
 } as const satisfies Readonly<Record<string, Column<ApiKey>>>;
 
+/** Returns a key's end to the minute. */
 function endOf({ revokedAt, expiresAt }: ApiKey): string {
-  return revokedAt === undefined ? formatMoment(expiresAt) : `revoked ${formatMoment(revokedAt)}`;
+  const end = formatMoment(revokedAt ?? expiresAt).replace(/:\d\dZ$/, "Z");
+  return revokedAt === undefined ? end : `revoked ${end}`;
 }
