@@ -4,6 +4,51 @@ import { percentile, REPLICAS, rateBy } from "./queries.ts";
 /** Windows of the recorded burn rates. */
 const WINDOWS = ["5m", "30m", "1h", "6h", "3d"];
 
+/** Panels of what callers get. */
+export const SERVICE: Section = {
+  title: "What callers get",
+  panels: [
+    {
+      kind: "figure",
+      isLarge: true,
+      title: "Availability, last 30 days",
+      description:
+        "Share of operations and calls that the service did not fail, as an average over the time with calls.",
+      unit: "percentunit",
+      redBelow: 0.999,
+      queries: [
+        {
+          expr: '1 - avg_over_time(job_sli:onceward_failed:ratio_rate5m{job="$job"}[30d])',
+          legend: "{{sli}}",
+          isInstant: true,
+        },
+      ],
+    },
+    {
+      kind: "figure",
+      isLarge: true,
+      title: "Claims a second",
+      description: "Answered claims.",
+      unit: "short",
+      queries: [
+        { expr: `sum(rate(onceward_claims_total{${REPLICAS}}[$__rate_interval]))`, legend: "claims" },
+      ],
+    },
+    {
+      title: "Operations completed ÷ deliveries seen",
+      description:
+        "Completions of operations ÷ answered claims, in 5 minutes. 1: each delivery was a new operation, and was completed. Less: duplicates, and operations that are not completed. Each claim counts as a delivery, also one that is repeated because another holder has the key.",
+      unit: "percentunit",
+      queries: [
+        {
+          expr: `sum(rate(onceward_operations_total{${REPLICAS},kind="complete",outcome="completed"}[5m])) / sum(rate(onceward_claims_total{${REPLICAS}}[5m]))`,
+          legend: "completed ÷ seen",
+        },
+      ],
+    },
+  ],
+};
+
 /** Panels of the service levels, and of the state of the replicas. */
 export const SERVICE_LEVELS: Section = {
   title: "Service levels and state",

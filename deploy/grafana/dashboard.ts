@@ -14,6 +14,9 @@ export interface Section {
   readonly panels: readonly PanelOptions[];
 }
 
+/** The rows that are open when the dashboard is: the first answer whether something is wrong. */
+const UNFOLDED = 2;
+
 /** A dashboard. `variables` come after `datasource`, `job` (an installation) and `instance` (its replicas). */
 export interface DashboardOptions {
   readonly uid: string;
@@ -37,9 +40,13 @@ export function dashboard({ uid, title, description, variables, sections }: Dash
     .withVariable(choice("instance", "Replica", 'label_values(onceward_build_info{job="$job"}, instance)'));
   for (const added of variables) made.withVariable(added);
   let id = 0;
-  for (const { title: heading, panels } of sections) {
-    made.withRow(new RowBuilder(heading).id(++id));
-    for (const options of panels) made.withPanel(panel(options, ++id));
+  for (const [index, { title: heading, panels }] of sections.entries()) {
+    const row = new RowBuilder(heading).id(++id);
+    const built = panels.map((options) => panel(options, ++id));
+    // A folded row holds its panels, and does not query for them.
+    if (index >= UNFOLDED) for (const each of built) row.withPanel(each);
+    made.withRow(row);
+    if (index < UNFOLDED) for (const each of built) made.withPanel(each);
   }
   return made.build();
 }

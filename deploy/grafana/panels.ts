@@ -20,6 +20,8 @@ export const PROMETHEUS = { type: "prometheus", uid: "${datasource}" };
 export interface Query {
   readonly expr: string;
   readonly legend: string;
+  /** Ask for the present value only: one over weeks would be computed for each point of a line. */
+  readonly isInstant?: true;
 }
 
 /** A panel. */
@@ -33,6 +35,10 @@ export interface PanelOptions {
   readonly kind?: "figure";
   /** A figure is red from this number on. */
   readonly redFrom?: number;
+  /** A figure is red below this number. */
+  readonly redBelow?: number;
+  /** A figure has the size of a chart. */
+  readonly isLarge?: true;
 }
 
 /** Of 24 columns. */
@@ -68,20 +74,26 @@ function chart(): TimeSeriesBuilder {
     .tooltip(new VizTooltipOptionsBuilder().mode(TooltipDisplayMode.Multi).sort(SortOrder.Descending));
 }
 
-function figure({ redFrom }: PanelOptions): StatBuilder {
+function figure({ redFrom, redBelow, isLarge }: PanelOptions): StatBuilder {
   const red = redFrom === undefined ? [] : [{ value: redFrom, color: "red" }];
-  const steps = [{ value: null, color: "green" }, ...red];
+  const steps =
+    redBelow === undefined
+      ? [{ value: null, color: "green" }, ...red]
+      : [
+          { value: null, color: "red" },
+          { value: redBelow, color: "green" },
+        ];
   return new StatBuilder()
     .thresholds(new ThresholdsConfigBuilder().mode(ThresholdsMode.Absolute).steps(steps))
     .reduceOptions(new ReduceDataOptionsBuilder().calcs(["lastNotNull"]))
-    .span(FIGURE_WIDTH)
-    .height(FIGURE_HEIGHT);
+    .span(isLarge ? CHART_WIDTH : FIGURE_WIDTH)
+    .height(isLarge ? CHART_HEIGHT : FIGURE_HEIGHT);
 }
 
-function target({ expr, legend }: Query, index: number): DataqueryBuilder {
-  return new DataqueryBuilder()
+function target({ expr, legend, isInstant }: Query, index: number): DataqueryBuilder {
+  const made = new DataqueryBuilder()
     .expr(expr)
     .legendFormat(legend)
-    .refId(String.fromCharCode(65 + index))
-    .range();
+    .refId(String.fromCharCode(65 + index));
+  return isInstant ? made.instant() : made.range();
 }

@@ -1,4 +1,4 @@
-import { CALLS, SATURATION, SERVICE_LEVELS } from "./calls.ts";
+import { CALLS, SATURATION, SERVICE, SERVICE_LEVELS } from "./calls.ts";
 import { dashboard } from "./dashboard.ts";
 import { BACKGROUND, BATCHES, CACHE, HTTP_PROXIES, STORE } from "./internals.ts";
 
@@ -10,6 +10,6 @@ export function serviceDashboard() {
     description:
       "Calls, saturation, batches, Postgres, sweep, cache and waiters of the replicas, and requests of HTTP proxies. Needs the rules of deploy/prometheus/rules.yml.",
     variables: [],
-    sections: [SERVICE_LEVELS, CALLS, SATURATION, BATCHES, STORE, BACKGROUND, CACHE, HTTP_PROXIES],
+    sections: [SERVICE, SERVICE_LEVELS, CALLS, SATURATION, BATCHES, STORE, BACKGROUND, CACHE, HTTP_PROXIES],
   });
 }

@@ -49,19 +49,6 @@ const LIMITS: Section = {
   title: "Limits and decisions",
   panels: [
     {
-      kind: "figure",
-      title: "Ambiguous records",
-      description: "Records that wait for an administrator's decision.",
-      unit: "short",
-      redFrom: 1,
-      queries: [
-        {
-          expr: `sum(max by (tenant) (onceward_ambiguous_records{${TENANTS}})) or vector(0)`,
-          legend: "records",
-        },
-      ],
-    },
-    {
       title: "Ambiguous records by tenant",
       description: "Records that wait for an administrator's decision.",
       unit: "short",
@@ -103,6 +90,19 @@ const LIMITS: Section = {
         {
           expr: `${rateBy("tenant", "onceward_tenant_share_held_total", TENANTS)} or vector(0)`,
           legend: "{{tenant}}",
+        },
+      ],
+    },
+    {
+      kind: "figure",
+      title: "Ambiguous records",
+      description: "Records that wait for an administrator's decision.",
+      unit: "short",
+      redFrom: 1,
+      queries: [
+        {
+          expr: `sum(max by (tenant) (onceward_ambiguous_records{${TENANTS}})) or vector(0)`,
+          legend: "records",
         },
       ],
     },

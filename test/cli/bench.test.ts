@@ -38,7 +38,7 @@ test("bench measures claims, completions and replays, and leaves nothing", async
 test("bench reports the quota that refuses it, also of a tenant that needs a long retention", async () => {
   const tenant = await world().tenantWithCli();
   const operator = await world().operatorCli();
-  const limits = ["--operations-per-second", "5", "--min-key-retention", "2h"];
+  const limits = ["--operations-per-second", "5", "--min-key-retention", "2h", "--yes"];
   await operator("operator", "tenants", "limits", tenant.tenant.name, ...limits);
   const { stdout } = await tenant.cli("bench", "--duration", "900ms", "--callers", "8", "--yes");
   expect(stdout).toMatch(

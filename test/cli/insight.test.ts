@@ -51,7 +51,7 @@ test("advice says what each retention would have missed, and which is enough, by
   expect(stdout).toMatch(/^6h +(6|5\.\d+) +\1 – \1 +1 of 3\d /m);
   expect(stdout).toMatch(/is enough for at most 20,000 late in a million claims/);
 
-  const all = (await cli("advice", "--max-late", "20000")).stdout.trim().split("\n");
+  const all = (await cli("advice", "--max-late", "20000", "--wide")).stdout.trim().split("\n");
   expect(all).toEqual([
     expect.stringMatching(/^NAMESPACE +KEY RETENTION +VERDICT +OBSERVED SINCE +ADVICE$/),
     expect.stringMatching(/^charges +24h +Longer than needed +\S+ +1 h would be long enough/),
@@ -79,7 +79,7 @@ test("keys quality names the suspected defect with evidence, advice and what is 
     .toMatch(
       /^Nothing is suspected\.\n\nNot known yet: A new key for each retry \(needs .*999 more claims\)\.$/m,
     );
-  expect((await cli("keys", "quality")).stdout.trim().split("\n")).toEqual([
+  expect((await cli("keys", "quality", "--wide")).stdout.trim().split("\n")).toEqual([
     expect.stringMatching(/^NAMESPACE +CLAIMS +OBSERVED SINCE +SUSPECTED$/),
     expect.stringMatching(/^charges +30,\d{3} +\S.* no fingerprints$/),
     expect.stringMatching(/^mails +1 +\S.* nothing$/),

@@ -31,7 +31,7 @@ test("a new key's secret is printed as the result, works, and is never shown aga
   });
 
   const { id } = partsOf(secret);
-  const { stdout } = await cli("keys", "list");
+  const { stdout } = await cli("keys", "list", "--wide");
   expect(stdout).toMatch(new RegExp(`^${id} +caller +payments +charges `, "m"));
   const audited = await cli.json("audit", "list");
   expect(made.stderr + stdout + JSON.stringify(audited)).not.toContain(secret.slice(-43));
@@ -119,7 +119,7 @@ test("usage is shown by hour, with how late duplicates came", async () => {
   await awaitYoungHour();
   const { cli, caller } = await world().tenantWithCli();
   for (let repeat = 0; repeat < 3; repeat++) await caller.claim(CLAIM);
-  const show = async () => await cli("usage", "show", "--namespace", "charges");
+  const show = async () => await cli("usage", "show", "--namespace", "charges", "--wide");
   // Usage is stored now and then.
   await expect.poll(async () => (await show()).stdout).toMatch(/ charges +3 /);
   const { exit, stdout } = await show();
@@ -127,5 +127,5 @@ test("usage is shown by hour, with how late duplicates came", async () => {
   expect(stdout).toMatch(/ charges +3 +1 +2 +0 +2 /);
   expect(stdout).toContain("How late duplicates came in charges");
   expect(stdout).toMatch(/A key retention of \w+ covers 100 % of them\./);
-  expect((await cli("usage", "show", "--by-hour")).stdout).toMatch(/ all +3 +1 +2 +0 +2 .*\n$/);
+  expect((await cli("usage", "show", "--by-hour", "--wide")).stdout).toMatch(/ all +3 +1 +2 +0 +2 .*\n$/);
 });

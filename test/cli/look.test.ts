@@ -46,7 +46,9 @@ test("records are counted by state, of one namespace or of each", async () => {
   );
   for (const key of ["payout-1", "payout-2"]) await caller.claim({ namespace: "payouts", key });
   await endLeases(world().database, tenant, "payout-1");
-  expect((await cli("records", "count", "payouts")).stdout).toMatch(/^payouts +1 +0 +0 +0 +1 +\d{4}-/m);
+  expect((await cli("records", "count", "payouts", "--wide")).stdout).toMatch(
+    /^payouts +1 +0 +0 +0 +1 +\d{4}-/m,
+  );
   expect(await cli.json("records", "count")).toMatchObject([
     { namespace: "bulk", inProgress: `${MAX_COUNTED + 1}`, ambiguous: "0" },
     { namespace: "payouts", inProgress: "1", ambiguous: "1" },
@@ -76,7 +78,7 @@ test("records are filtered by owner, fingerprint and the end of their lease", as
 test("every printed spelling of a state can be typed", async () => {
   const { cli, caller } = await world().tenantWithCli();
   await caller.claim({ namespace: "charges", key: "order-1" });
-  const { stdout } = await cli("records", "list");
+  const { stdout } = await cli("records", "list", "--columns", "key,state");
   const [, printed = ""] = /order-1 +(\S+)/.exec(stdout) ?? [];
   expect(printed).toBe("in_progress");
   const [{ state }] = (await cli.json("records", "list")) as [{ state: string }];
@@ -120,9 +122,10 @@ test("operator usage shows a tenant's records beside its quota", async () => {
     "1000",
     "--stored-bytes",
     "5GiB",
+    "--yes",
   );
   await caller.claim({ namespace: "charges", key: "order-1" });
-  const row = async () => (await operator("operator", "usage", tenant.name)).stdout.split("\n");
+  const row = async () => (await operator("operator", "usage", tenant.name, "--wide")).stdout.split("\n");
   await expect
     .poll(row)
     .toContainEqual(

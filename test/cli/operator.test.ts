@@ -44,9 +44,9 @@ test("a tenant is created with its limits, and its administrator can use it", as
 });
 
 test("limits are set one by one, and unset", async () => {
-  const { tenants, shown } = await withTenant();
+  const { name, tenants, shown } = await withTenant();
   expect(
-    await tenants("limits", "--burst", "1000", "--stored-bytes", "5000000000", "--max-lease", "1h"),
+    await tenants("limits", "--burst", "1000", "--stored-bytes", "5000000000", "--max-lease", "1h", "--yes"),
   ).toMatchObject({ exit: 0 });
   expect(await shown()).toMatchObject({
     policyBounds: { maxKeyRetention: "2592000s", maxLease: "3600s" },
@@ -54,10 +54,16 @@ test("limits are set one by one, and unset", async () => {
   });
   expect(await tenants("limits", "--burst", "none", "--quota-dry-run", "true", "--dry-run")).toMatchObject({
     exit: 0,
-    stderr: expect.stringMatching(/^Claims, at their busiest .* No claim came in the last 15 minutes\.$/m),
+    stdout: expect.stringMatching(
+      /^burst +1000 +→ as the operations per second$[\s\S]*^Claims, at their busiest .* No claim came /m,
+    ),
   });
   expect(await shown()).toMatchObject({ quotas: { burst: 1000, dryRun: false } });
-  expect(await tenants("limits", "--burst", "none", "--quota-dry-run", "true")).toMatchObject({ exit: 0 });
+  expect(await tenants("limits", "--burst", "none", "--quota-dry-run", "true", "--yes")).toMatchObject({
+    exit: 0,
+    stdout: `Set the limits of tenant ${name}; every replica follows within 10 s.\n`,
+    stderr: expect.stringMatching(/^quota dry run +false +→ true$/m),
+  });
   const { quotas } = (await shown()) as { quotas: Record<string, unknown> };
   expect(quotas).toMatchObject({ operationsPerSecond: 500, dryRun: true });
   expect(quotas).not.toHaveProperty("burst");
@@ -69,9 +75,9 @@ test("a tenant is suspended, resumed and deleted, each for a reason that the aud
   expect(await tenants("suspend")).toMatchObject({ exit: 2 });
   expect(await tenants("suspend", "--reason", "unpaid", "--yes")).toMatchObject({ exit: 0 });
   expect((await cli("operator", "tenants", "list")).stdout).toMatch(
-    new RegExp(`^${name} +suspended +500 +unlimited `, "m"),
+    new RegExp(`^${name} +suspended +500 +unlimited$`, "m"),
   );
-  expect(await tenants("resume", "--reason", "paid")).toMatchObject({ exit: 0 });
+  expect(await tenants("resume", "--reason", "paid", "--yes")).toMatchObject({ exit: 0 });
   expect(await shown()).toMatchObject({ state: "STATE_ACTIVE" });
   expect(await tenants("delete", "--reason", "moved away")).toMatchObject({ exit: 2 });
   expect(await tenants("delete", "--reason", "moved away", "--yes")).toMatchObject({ exit: 0 });
@@ -82,9 +88,55 @@ test("a tenant is suspended, resumed and deleted, each for a reason that the aud
     { action: "SuspendTenant", reason: "unpaid" },
     { action: "CreateTenant" },
   ]);
-  expect((await cli("operator", "audit", "--action", "ResumeTenant", "--tenant", name)).stdout).toMatch(
-    / done +paid\n$/,
-  );
+  expect(
+    (
+      await cli(
+        "operator",
+        "audit",
+        "--action",
+        "ResumeTenant",
+        "--tenant",
+        name,
+        "--columns",
+        "outcome,reason",
+      )
+    ).stdout,
+  ).toMatch(/^OUTCOME +REASON\ndone +paid\n$/);
+});
+
+test("a change that refuses calls says so and asks for a name; without a terminal it needs --yes", async () => {
+  const { cli: admin, caller, tenant } = await world().tenantWithCli();
+  const cli = await world().operatorCli();
+  const { name } = tenant;
+  for (const key of ["order-1", "order-2"]) await caller.claim({ namespace: "charges", key });
+  await admin("namespaces", "set", "charges", "--max-lease", "1h", "--yes");
+  const id = parseApiKey(tenant.apiKey)?.id ?? "";
+  const why = ["--reason", "a test"];
+  const changes = [
+    [cli, ["operator", "tenants", "limits", name, "--declared-namespaces", "1"], name, "Refuses new"],
+    [admin, ["records", "resolve", "charges", "order-1", "--forget", ...why], "order-1", ""],
+    [admin, ["namespaces", "delete", "charges", "--force"], "charges", "It has 1 record,"],
+    [admin, ["keys", "revoke", id], id, /^role +caller\n(.+\n)+Calls with it are refused/m],
+    [cli, ["operator", "tenants", "suspend", name, ...why], name, "every call of the tenant is refused"],
+    [cli, ["operator", "tenants", "delete", name, ...why], name, "every key is forgotten"],
+  ] as const;
+  for (const [run, args, typed, effect] of changes) {
+    const asked: string[] = [];
+    const answer = (text: string) => (question: string) => {
+      asked.push(question);
+      return Promise.resolve(text);
+    };
+    const refused = await run(...args);
+    expect(refused).toMatchObject({ exit: 2, stdout: "" });
+    expect(refused.stderr).toMatch(effect);
+    expect(refused.stderr).toMatch(/There is no terminal to ask on: give --yes\.\n$/);
+    expect(await run.answering(answer("y"), ...args)).toMatchObject({
+      ...{ exit: 1, stdout: "" },
+      stderr: expect.stringContaining("Nothing was changed."),
+    });
+    expect(await run.answering(answer(typed), ...args)).toMatchObject({ exit: 0 });
+    expect(asked).toEqual(new Array(2).fill(expect.stringMatching(`Type ${typed} to confirm: $`)));
+  }
 });
 
 test("info shows the replica's settings, without secrets", async () => {
@@ -93,6 +145,7 @@ test("info shows the replica's settings, without secrets", async () => {
   expect(exit).toBe(0);
   expect(stdout).toMatch(/^version +\d+\.\d+\.\d+$/m);
   expect(stdout).toMatch(/^DATABASE_URL +\(secret\)$/m);
+  expect(stdout).toMatch(/^ONCEWARD_AUDIT_RETENTION +400d$/m);
   expect(await cli.json("operator", "info")).toMatchObject({ replicas: 1, degraded: [] });
 });
 
@@ -115,7 +168,7 @@ test("an operator's key is created, listed and revoked, and the audit has each c
   const id = parseApiKey(secret)?.id ?? "";
   expect(await cliFor(world().server, secret)("operator", "info")).toMatchObject({ exit: 0 });
   const { stdout: listed } = await cli("operator", "keys", "list");
-  expect(listed).toMatch(new RegExp(`^KEY +LABEL +CREATED +ENDS\\n${id} +on call +\\d`));
+  expect(listed).toMatch(new RegExp(`^KEY +LABEL +ENDS\\n${id} +on call +\\d`));
   expect(await cli("operator", "keys", "revoke", id)).toMatchObject({ exit: 2 });
   expect(await cli.json("operator", "keys", "revoke", id, "--yes")).toMatchObject({ apiKey: { id } });
   expect(await cliFor(world().server, secret)("operator", "info")).toMatchObject({
@@ -131,10 +184,10 @@ test("the live replicas are listed with their load", async () => {
   const { replica } = Object.fromEntries(
     (await cli("operator", "info")).stdout.split("\n").map((line) => line.split(/\s+/, 2)),
   );
-  const { exit, stdout } = await cli("operator", "replicas");
+  const { exit, stdout } = await cli("operator", "replicas", "--wide");
   expect({ exit, stdout }).toMatchObject({ exit: 0, stdout: expect.stringContaining("REPLICA") });
   const row = stdout.split("\n").find((line) => line.startsWith(replica));
-  expect(row).toMatch(/ no +\d+ +[\d.]+ +\d+ +\d+\/\d+ +(-|-?\d+ ms)$/);
+  expect(row).toMatch(/ \d+ +[\d.]+ +\d+ +\d+\/\d+ +(-|-?\d+ ms) +no$/);
   expect(row).toContain(` ${hostname()} `);
   expect(await cli.json("operator", "replicas")).toMatchObject([{ id: replica, load: { poolSize: 12 } }]);
 });

@@ -176,7 +176,7 @@ test("existing records are changed in the background, and the job is watched unt
 test("a namespace with live records is deleted only with --force", async () => {
   const { cli } = await withRecords(1);
   await cli(...SET, "--yes");
-  expect((await cli("namespaces", "list")).stdout).toMatch(/^charges +7d +24h +reclaim /m);
+  expect((await cli("namespaces", "list", "--wide")).stdout).toMatch(/^charges +7d +24h +reclaim /m);
   expect(await cli("namespaces", "delete", "charges", "--yes")).toMatchObject({
     exit: 1,
     stderr: expect.stringContaining("NAMESPACE_NOT_EMPTY"),

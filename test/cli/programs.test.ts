@@ -36,6 +36,7 @@ test("with --json an error of the service says when to try again", async () => {
     "1",
     "--burst",
     "1",
+    "--yes",
   );
   await expect
     .poll(() => cli("records", "list", "--json"), { timeout: 30_000 })

@@ -29,8 +29,8 @@ test("the queue of ambiguous records is one filter", async () => {
   const { exit, stdout } = await cli("records", "list", "--state", "ambiguous");
   expect(exit).toBe(0);
   expect(stdout.trim().split("\n")).toEqual([
-    expect.stringMatching(/^NAMESPACE +KEY +STATE /),
-    expect.stringMatching(/^payouts +payout-1 +ambiguous +1 +worker-3 /),
+    expect.stringMatching(/^NAMESPACE +STATE +OWNER +CLAIMED +KEY$/),
+    expect.stringMatching(/^payouts +ambiguous +worker-3 .* payout-1/),
   ]);
   // Older than payout-1, and after it by its key.
   await ageRecords(world().database, tenant, 60, "payout-2");
@@ -58,9 +58,11 @@ test("a lapsed record is shown as lapsed everywhere, with what happens next", as
     expect(show.stdout).not.toMatch(/\bheld\b/);
   }
   const list = async (...filter: string[]) =>
-    [...(await cli("records", "list", "--state", ...filter)).stdout.matchAll(/(payout-\d) +(\w+)/g)].map(
-      ([, key, state]) => `${key} ${state}`,
-    );
+    [
+      ...(await cli("records", "list", "--columns", "key,state", "--state", ...filter)).stdout.matchAll(
+        /(payout-\d) +(\w+)/g,
+      ),
+    ].map(([, key, state]) => `${key} ${state}`);
   expect(await list("in_progress")).toEqual(["payout-1 lapsed", "payout-2 in_progress"]);
   expect(await list("lapsed")).toEqual(["payout-1 lapsed"]);
   expect(await list("lapsed", "--lease-expired-before", "1d")).toEqual([]);
@@ -130,8 +132,9 @@ test("a record that is completed by hand is replayed byte for byte", async () =>
 
 test("the history of a key has its duplicates by outcome, API key and request", async () => {
   const { cli, caller, tenant } = await withAmbiguous();
-  const history = async (key = "payout-2") => (await cli("records", "history", "payouts", key)).stdout;
-  expect(await history()).toContain("No duplicate and no refusal of this key is kept");
+  const history = async (key = "payout-2") =>
+    (await cli("records", "history", "payouts", key, "--wide")).stdout;
+  expect(await history()).toContain("No duplicates and no refusals yet.");
   const headers = { "x-request-id": "the-duplicate" };
   await caller.claim({ namespace: "payouts", key: "payout-2" }, { headers });
   await expect
@@ -209,9 +212,9 @@ test("an unknown key that has the form of a guard's is not explained", async () 
 test("a record is shown with its attempts", async () => {
   const { cli } = await withAmbiguous();
   await cli(...RESOLVE, "--release", ...WHY);
-  const { stdout } = await cli("records", "show", "payouts", "payout-1");
+  const { stdout } = await cli("records", "show", "payouts", "payout-1", "--wide");
   expect(stdout).toMatch(
-    /ATTEMPT +OWNER +CLAIMED +ENDED +HOW +CHECKPOINT +REASON +JOB\n1 +worker-3 .* resolved +- +found out +-\n/,
+    /ATTEMPT +OWNER +CLAIMED +ENDED +HOW +CHECKPOINT +JOB +REASON\n1 +worker-3 .* resolved +- +- +found out\n/,
   );
   expect(await cli.json("records", "show", "payouts", "payout-2")).toMatchObject({
     record: { key: "payout-2" },

@@ -7,6 +7,7 @@ import {
   ALERTS,
   type Expression,
   PANEL_EXPRESSIONS,
+  PANELS,
   RECORDINGS,
   readRepositoryFile,
 } from "../helpers/deploy/expressions.ts";
@@ -54,6 +55,10 @@ test.each(EXPRESSIONS)("$where reads only metrics and labels that exist: $expr",
   const grouped = [...withoutText.matchAll(/\bby \(([^)]*)\)/g)].flatMap(([, list = ""]) => list.split(", "));
   const known = [...ADDED_LABELS, ...used.flatMap(([, name = ""]) => LABELS.get(name) ?? [])];
   expect(known).toEqual(expect.arrayContaining(grouped));
+});
+
+test.each(PANELS)("$where lies within the 24 columns of Grafana", ({ gridPos: { x, w } }) => {
+  expect(x + w).toBeLessThanOrEqual(24);
 });
 
 test("the outcomes and codes that count as failed are those that the service causes", () => {

@@ -1,6 +1,6 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { durationFromMs, timestampFromMs } from "@bufbuild/protobuf/wkt";
-import { GetRetentionAdviceResponseSchema } from "@onceward/client/admin";
+import { GetRetentionAdviceResponseSchema } from "@onceward/client/proto";
 import { expect, test } from "vitest";
 import { ADVICE_COLUMNS, describeAdvice } from "./advice-text.ts";
 import { cellText } from "./output.ts";

@@ -1,4 +1,4 @@
-import type { GetRetentionAdviceResponse, RetentionCandidate } from "@onceward/client/admin";
+import type { GetRetentionAdviceResponse, RetentionCandidate } from "@onceward/client/proto";
 import { describeInsufficientData } from "#words/insufficient-data";
 import { adviceOf } from "#words/retention-advice";
 import { judge } from "#words/retention-verdict";
@@ -12,8 +12,8 @@ export const ADVICE_COLUMNS: readonly Column<GetRetentionAdviceResponse>[] = [
   ["NAMESPACE", ({ namespace }) => namespace],
   ["KEY RETENTION", ({ keyRetention }) => new Span(keyRetention)],
   ["VERDICT", (advice) => VERDICT_NAMES[verdictOf(advice).kind]],
-  ["OBSERVED SINCE", ({ observedSince }) => new Moment(observedSince)],
-  ["ADVICE", (advice) => describeVerdict(verdictOf(advice))],
+  ["OBSERVED SINCE", ({ observedSince }) => new Moment(observedSince), "wide"],
+  ["ADVICE", (advice) => describeVerdict(verdictOf(advice)), "text"],
 ];
 
 /** Returns the verdict on a namespace's retention, the table of its candidates, and the recommendation. */
@@ -40,6 +40,7 @@ export function describeAdvice(advice: GetRetentionAdviceResponse): string {
         const retention = formatDuration(candidate.keyRetention);
         return candidateRow(candidate, `${retention}${retention === current ? " (now)" : ""}`, largest);
       }),
+      { width: 80, wide: true },
     ),
     `${describeRecommendation(advice)}\n`,
   ].join("\n");

@@ -1,8 +1,7 @@
 import { createReadStream } from "node:fs";
 import { writeFile } from "node:fs/promises";
-import { ConnectError } from "@connectrpc/connect";
-import { errorFromCall, ListRecordsRequest_Order, type TenantAdmin } from "@onceward/client/admin";
-import { Record_State, type RecordMessage } from "@onceward/client/proto";
+import type { TenantAdmin } from "@onceward/client/admin";
+import { ListRecordsRequest_Order, Record_State, type RecordMessage } from "@onceward/client/proto";
 import {
   type Answered,
   type Answers,
@@ -13,12 +12,13 @@ import {
   reconciliationFile,
 } from "#words/answers";
 import { readText } from "./bounded-text.ts";
-import { EXIT, messageOf, Outcome, UsageError } from "./failure.ts";
-import { confirm, type Host } from "./host.ts";
+import { confirm } from "./confirm.ts";
+import { EXIT, messageOf, Outcome, ServiceFailure, UsageError } from "./failure.ts";
+import type { Host } from "./host.ts";
 import { collectPages } from "./pages.ts";
 import { readResolution, resolutionMessage } from "./resolution.ts";
 import type { ResolveMatchingOptions } from "./resolve-matching.ts";
-import type { Session } from "./session.ts";
+import { asFailure, type Session } from "./session.ts";
 import { renderFacts } from "./table.ts";
 
 /** Calls at a time: decisions must not use up the tenant's rate of calls. */
@@ -78,10 +78,9 @@ export async function resolveAnswers(
     );
   }
   const completion = happened > 0 ? await readResolution(results) : { case: undone };
-  output.remark(describeNumbers(numbers));
   const where = namespace === undefined ? "" : ` in ${namespace}`;
   const question = `Complete ${happened} and ${undone} ${notHappened} ambiguous records${where}?`;
-  await confirm(host, options, question);
+  await confirm(session, options, { effect: describeNumbers(numbers), question });
   const changed = await resolveEach(session, answered, (each) => ({
     resolution: resolutionMessage(each.happened ? completion : { case: undone }),
     reason,
@@ -150,7 +149,8 @@ async function resolveEach(
         await client.resolveRecord({ ...requestOf(each), namespace, key, fencingToken }, call);
         resolved += 1;
       } catch (error) {
-        const isChanged = error instanceof ConnectError && CHANGED.has(errorFromCall(error).reason);
+        const failure = await asFailure(error, "");
+        const isChanged = failure instanceof ServiceFailure && CHANGED.has(failure.cause.reason);
         (isChanged ? changed : failures).push(isChanged ? each : error);
       }
     }

@@ -1,6 +1,10 @@
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
-import { IdentityService, OperatorService, TenantAdminService } from "@onceward/client/admin";
-import { IdempotencyService } from "@onceward/client/proto";
+import {
+  IdempotencyService,
+  IdentityService,
+  OperatorService,
+  TenantAdminService,
+} from "@onceward/client/proto";
 import { InvalidArgumentError } from "commander";
 import { ACTIONS_WITHOUT_RPC } from "#words/audit-actions";
 import { didYouMean } from "./similar.ts";

@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
-import { ApiKey_Role, WhoAmIResponseSchema } from "@onceward/client/admin";
+import { ApiKey_Role, WhoAmIResponseSchema } from "@onceward/client/proto";
 import { expect, test } from "vitest";
 import { checkTls, judgeClock, judgeIdentity } from "./connection-checks.ts";
 

@@ -2,7 +2,8 @@ import { once } from "node:events";
 import { connect as connectTcp, isIP } from "node:net";
 import { connect as connectTls, type TLSSocket } from "node:tls";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
-import { errorFromCall, type WhoAmIResponse } from "@onceward/client/admin";
+import type { WhoAmIResponse } from "@onceward/client/proto";
+import { loadClients } from "./clients.ts";
 import { messageOf } from "./failure.ts";
 import { roleName } from "./new-key.ts";
 import type { KeyRole } from "./profiles.ts";
@@ -93,7 +94,8 @@ export function judgeClock(serverMs: number, sentMs: number, answeredMs: number)
 }
 
 /** Returns a failed check of a call. */
-export function failedCall(check: string, error: unknown): Check {
+export async function failedCall(check: string, error: unknown): Promise<Check> {
+  const { errorFromCall } = await loadClients();
   const { reason, message } = errorFromCall(error);
   return { check, result: "error", detail: `${reason}: ${message}` };
 }

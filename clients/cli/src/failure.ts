@@ -1,5 +1,4 @@
-import { Code } from "@connectrpc/connect";
-import { OncewardError } from "@onceward/client";
+import type { OncewardError } from "@onceward/client";
 import { CommanderError } from "commander";
 import { printableJson, visible } from "./terminal.ts";
 
@@ -21,6 +20,9 @@ export const EXIT = {
 } as const;
 
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
+
+/** The status codes DEADLINE_EXCEEDED and UNAVAILABLE of gRPC. Connect has names for them; for a mistyped option it is not loaded. */
+const UNANSWERED: ReadonlySet<number | undefined> = new Set([4, 14]);
 
 /** A mistake in the command that its user can correct. */
 export class UsageError extends Error {
@@ -67,18 +69,23 @@ export class ServiceFailure extends Error {
   }
 }
 
+/** Returns whether an error is one of the client's, which is loaded only by commands that call the service. */
+export function isOncewardError(error: unknown): error is OncewardError {
+  return error instanceof Error && "reason" in error && "violations" in error;
+}
+
 /** Returns the exit code for a command's error. */
 export function exitCodeOf(error: unknown): ExitCode {
   if (error instanceof Outcome) return error.exitCode;
   if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage;
   if (error instanceof UsageError) return EXIT.usage;
   // The client refuses an option, such as an invalid address.
-  if (error instanceof OncewardError) return EXIT.usage;
+  if (isOncewardError(error)) return EXIT.usage;
   if (!(error instanceof ServiceFailure)) return EXIT.refused;
   const { reason, code } = error.cause;
   if (reason.endsWith("_NOT_FOUND")) return EXIT.notFound;
   // Wider than what the client retries: an answer that is not the service's own says nothing about the change either.
-  const isUnanswered = code === Code.Unavailable || code === Code.DeadlineExceeded || reason === "NO_ANSWER";
+  const isUnanswered = UNANSWERED.has(code) || reason === "NO_ANSWER";
   return isUnanswered ? EXIT.unavailable : EXIT.refused;
 }
 
@@ -105,7 +112,7 @@ export function failureJson(error: unknown): string | undefined {
   if (error instanceof CommanderError && error.code === "commander.help") {
     return printableJson({ reason: own, message: "A subcommand is missing; --help lists them.", exitCode });
   }
-  const text = error instanceof OncewardError ? describe(error) : messageOf(error);
+  const text = isOncewardError(error) ? describe(error) : messageOf(error);
   return printableJson({ reason: own, message: text.replace(/^error: /, ""), exitCode });
 }
 
@@ -121,7 +128,7 @@ export function describeFailure(error: unknown): string | undefined {
     }
     return `onceward: ${visible(reason)}: ${describe(error.cause)}${error.hint} (request ${error.requestId})`;
   }
-  if (error instanceof OncewardError) return `onceward: ${describe(error)}`;
+  if (isOncewardError(error)) return `onceward: ${describe(error)}`;
   return `onceward: ${messageOf(error)}`;
 }
 

@@ -1,4 +1,3 @@
-import { EXIT, Outcome, UsageError } from "./failure.ts";
 import { printable } from "./terminal.ts";
 
 /** A command's view of its process. Only `main.ts` uses the real one. */
@@ -11,6 +10,8 @@ export interface Host {
   readonly isInteractive: boolean;
   /** Whether a person sees results as they are written, and no program reads them. */
   readonly isTerminal: boolean;
+  /** The characters of the terminal's line; undefined: results go elsewhere. */
+  readonly width?: number | undefined;
   /** Writes results, to standard output. */
   write(text: string): void;
   /** Writes the headings of a table, to standard output: in bold on a terminal that shows colours. */
@@ -37,29 +38,4 @@ export function printing(host: Host): Host {
     ask: (question) => host.ask(printable(question)),
     askSecret: (question) => host.askSecret(printable(question)),
   };
-}
-
-/** The option of commands that ask for confirmation. */
-export interface YesOption {
-  readonly yes?: true;
-}
-
-/**
- * Returns if `--yes` was given, or the answer to the question is yes.
- *
- * @param typed what must be typed instead of yes, where something is lost: its name. Undefined: nothing is lost.
- * @throws UsageError if there is no terminal, Outcome if the answer is another one.
- */
-export async function confirm(
-  host: Host,
-  { yes }: YesOption,
-  question: string,
-  typed?: string,
-): Promise<void> {
-  if (yes) return;
-  if (!host.isInteractive) throw new UsageError(`${question} There is no terminal to ask on: give --yes.`);
-  const asked = typed === undefined ? "[y/N]" : `Type ${typed} to confirm:`;
-  const answer = (await host.ask(`${question} ${asked} `)).trim();
-  const isConfirmed = typed === undefined ? /^y(es)?$/i.test(answer) : answer === typed;
-  if (!isConfirmed) throw new Outcome(EXIT.refused, "Nothing was changed.");
 }

@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
-import { KeyDefect, KeyQualitySchema } from "@onceward/client/admin";
+import { KeyDefect, KeyQualitySchema } from "@onceward/client/proto";
 import { expect, test } from "vitest";
 import { describeQuality, QUALITY_COLUMNS } from "./key-quality-text.ts";
 import { cellText } from "./output.ts";

@@ -1,4 +1,4 @@
-import { KeyDefect, type KeyEvidence, type KeyQuality, type KeySuspicion } from "@onceward/client/admin";
+import { KeyDefect, type KeyEvidence, type KeyQuality, type KeySuspicion } from "@onceward/client/proto";
 import { describeInsufficientData } from "#words/insufficient-data";
 import { defectTitle, measureWords } from "#words/key-quality-words";
 import { type Column, enumName } from "./output.ts";
@@ -8,10 +8,11 @@ import { formatMoment, Moment } from "./times.ts";
 export const QUALITY_COLUMNS: readonly Column<KeyQuality>[] = [
   ["NAMESPACE", ({ namespace }) => namespace],
   ["CLAIMS", ({ claims }) => claims.toLocaleString("en")],
-  ["OBSERVED SINCE", ({ observedSince }) => new Moment(observedSince)],
+  ["OBSERVED SINCE", ({ observedSince }) => new Moment(observedSince), "wide"],
   [
     "SUSPECTED",
     ({ suspicions }) => suspicions.map(({ defect }) => defectName(defect)).join(", ") || "nothing",
+    "text",
   ],
 ];
 

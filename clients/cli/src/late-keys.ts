@@ -1,5 +1,6 @@
 import { durationFromMs, timestampFromMs } from "@bufbuild/protobuf/wkt";
-import { GetUsageRequest_Grouping, type TenantAdmin, type UsageHour } from "@onceward/client/admin";
+import type { TenantAdmin } from "@onceward/client/admin";
+import { GetUsageRequest_Grouping, type UsageHour } from "@onceward/client/proto";
 import type { Session } from "./session.ts";
 import { renderTable } from "./table.ts";
 import { formatDuration } from "./times.ts";

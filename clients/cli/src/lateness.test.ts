@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
-import { UsageHourSchema } from "@onceward/client/admin";
+import { UsageHourSchema } from "@onceward/client/proto";
 import { expect, test } from "vitest";
 import { describeLateness, sumLateness } from "./lateness.ts";
 

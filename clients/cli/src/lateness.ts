@@ -1,5 +1,5 @@
 import { durationFromMs, durationMs } from "@bufbuild/protobuf/wkt";
-import type { LatenessBucket, UsageHour } from "@onceward/client/admin";
+import type { LatenessBucket, UsageHour } from "@onceward/client/proto";
 import { formatDuration } from "./times.ts";
 
 /** The number of duplicates that came at most `upTo` after the first claim, and later than the previous bucket's. */

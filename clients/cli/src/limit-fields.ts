@@ -1,4 +1,10 @@
-import { type PolicyBounds, PolicyBoundsSchema, type Quotas, QuotasSchema } from "@onceward/client/admin";
+import {
+  type PolicyBounds,
+  PolicyBoundsSchema,
+  type Quotas,
+  QuotasSchema,
+  type Tenant,
+} from "@onceward/client/proto";
 import { fieldText, typedFields } from "#words/field-facts";
 import { BOUNDS } from "#words/limit-effect";
 import { type Field, fieldOptions } from "./arguments.ts";
@@ -29,4 +35,15 @@ export function boundText(bounds: PolicyBounds | undefined, label: string): stri
 /** Returns the quotas that apply, as text for people. */
 export function quotaRows(quotas: Quotas | undefined): readonly (readonly [label: string, value: string])[] {
   return QUOTAS.map((field) => [field.label, fieldText(field, quotas) || field.unset]);
+}
+
+/** Returns all limits of a tenant, as text for people. */
+export function limitRows({
+  policyBounds,
+  quotas,
+}: Tenant): readonly (readonly [label: string, value: string])[] {
+  const bounds = BOUNDS.map(
+    ({ bound }) => [bound.label, fieldText(bound, policyBounds) || bound.unset] as const,
+  );
+  return [...bounds, ...quotaRows(quotas)];
 }

@@ -1,5 +1,5 @@
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
-import { ApiKey_Role } from "@onceward/client/admin";
+import { ApiKey_Role } from "@onceward/client/proto";
 import type { Command } from "commander";
 import { choiceOption } from "./choices.ts";
 import { several } from "./commands/group.ts";

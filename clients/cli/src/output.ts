@@ -1,23 +1,38 @@
 import { type DescMessage, type MessageShape, toJson } from "@bufbuild/protobuf";
 import type { Host } from "./host.ts";
 import type { Listed } from "./pages.ts";
-import { renderTable } from "./table.ts";
+import { DEFAULT_WIDTH, type Fit, type Layout, renderTable } from "./table.ts";
 import { printableJson } from "./terminal.ts";
 import { formatAlike, formatDuration, type Moment, Span } from "./times.ts";
 
-/** A column of a table: its heading, and a function that returns an item's cell. */
-export type Column<Item> = readonly [heading: string, cell: (item: Item) => string | Moment | Span];
+/** A column of a table: its heading, a function that returns an item's cell, and how it fits a narrow line. */
+export type Column<Item> = readonly [
+  heading: string,
+  cell: (item: Item) => string | Moment | Span,
+  fit?: Fit | undefined,
+];
+
+/** The options of commands with tables. */
+export type TableOptions = Pick<Layout, "wide" | "columns">;
+
+/** Returns how a command's tables are laid out. */
+export function layoutOf({ width = DEFAULT_WIDTH }: Pick<Host, "width">, options: TableOptions = {}): Layout {
+  return { width, wide: options.wide, columns: options.columns };
+}
 
 /** Prints results: text for people, or with `--json` the message as Protobuf JSON with every field. */
 export class Output {
   readonly #host: Host;
   readonly isJson: boolean;
+  /** How the command's tables are laid out. */
+  readonly layout: Layout;
   /** Prints the list that has no items; undefined: there is none. */
   #emptyList: (() => void) | undefined;
 
-  constructor(host: Host, isJson: boolean) {
+  constructor(host: Host, isJson: boolean, options: TableOptions = {}) {
     this.#host = host;
     this.isJson = isJson;
+    this.layout = layoutOf(host, options);
   }
 
   /** Prints one message: a JSON object, or the text. */
@@ -66,17 +81,21 @@ export class Output {
     if (this.isJson) {
       this.#host.write(stringify(items.map(toValue)));
     } else {
-      const nowMs = this.#host.isTerminal ? Date.now() : undefined;
-      const texts = columns.map(([, cell]) => columnTexts(items.map(cell), nowMs));
-      const rows = items.map((_, row) => texts.map((column) => column[row] ?? ""));
-      const [headings = "", ...lines] = renderTable(
-        columns.map(([heading]) => heading),
-        rows,
-      ).split(/(?<=\n)/);
+      const [headings = "", ...lines] = this.table(items, columns).split(/(?<=\n)/);
       this.#host.writeHeading(headings);
       this.#host.write(lines.join(""));
     }
     if (hasMore) this.#host.warn(`There are more than ${items.length}; --limit sets how many are shown.\n`);
+  }
+
+  /** Returns items as a table. */
+  table<Item>(items: readonly Item[], columns: readonly Column<Item>[]): string {
+    const nowMs = this.#host.isTerminal ? Date.now() : undefined;
+    const texts = columns.map(([, cell]) => columnTexts(items.map(cell), nowMs));
+    const rows = items.map((_, row) => texts.map((column) => column[row] ?? ""));
+    const headings = columns.map(([heading]) => heading);
+    const fits = columns.map(([, , fit]) => fit);
+    return renderTable(headings, rows, this.layout, fits);
   }
 
   /** Prints one line of a report that continues: a JSON object on one line, or the text. */

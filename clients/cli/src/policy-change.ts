@@ -5,12 +5,14 @@ import {
   Policy_OnLeaseExpiry,
   type RecordJob,
   type RetentionEffect,
-} from "@onceward/client/admin";
-import type { FieldsSet } from "./arguments.ts";
+} from "@onceward/client/proto";
+import type { Command } from "commander";
+import { addFieldOptions, type Field, type FieldsSet } from "./arguments.ts";
+import { withYes } from "./commands/group.ts";
+import { confirm, type YesOption } from "./confirm.ts";
 import { UsageError } from "./failure.ts";
-import { confirm, type YesOption } from "./host.ts";
 import { describeLateClaims, type LateClaims } from "./late-keys.ts";
-import { type PolicyInit, policyRows } from "./policy-fields.ts";
+import { POLICY_FIELDS, type PolicyInit, policyRows } from "./policy-fields.ts";
 import type { Session } from "./session.ts";
 import { renderTable } from "./table.ts";
 import { formatDuration } from "./times.ts";
@@ -57,12 +59,22 @@ export interface PolicyChangeOptions extends YesOption {
   readonly dryRun?: true;
 }
 
+/** Adds the options of a policy change. */
+export function withPolicyChange(
+  made: Command,
+  fields: readonly Field<PolicyInit>[] = POLICY_FIELDS,
+): Command {
+  return withYes(addFieldOptions(made, fields))
+    .option("--apply-to-existing", "change existing records, too, in the background")
+    .option("--dry-run", "show the effect, and change nothing");
+}
+
 /**
  * Shows the effect of a change, asks unless it only lengthens retention, and makes the change, unless the policy was changed in the
  * meantime.
  */
 export async function changePolicy(
-  { host, output }: Pick<Session<unknown>, "host" | "output">,
+  session: Pick<Session<unknown>, "host" | "output">,
   target: PolicyTarget,
   fields: FieldsSet<PolicyInit>,
   options: PolicyChangeOptions,
@@ -79,10 +91,10 @@ export async function changePolicy(
   const hold = fields.paths.includes("on_lease_expiry") ? describeHold(preview.holder?.effectivePolicy) : "";
   const described = () => describePreview(target.title, before, preview, applyToExisting) + late + hold;
   if (options.dryRun) return preview.print(described);
-  output.remark(`${described()}\n`);
   const question = `Change the policy of ${target.title}?`;
   const risk = riskOf(before.effectivePolicy, preview);
-  if (risk !== "none") await confirm(host, options, question, risk === "loss" ? target.name : undefined);
+  const typed = risk === "loss" ? target.name : undefined;
+  await confirm(session, risk === "none" ? { yes: true } : options, { effect: described(), question, typed });
   const done = await target.update(fields, {
     ...settings,
     validateOnly: false,

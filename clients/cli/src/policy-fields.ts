@@ -1,4 +1,4 @@
-import { type Policy, PolicySchema } from "@onceward/client/admin";
+import { type Policy, PolicySchema } from "@onceward/client/proto";
 import { fieldText, typedFields } from "#words/field-facts";
 import { type Field, fieldOptions } from "./arguments.ts";
 

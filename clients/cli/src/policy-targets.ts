@@ -1,17 +1,17 @@
 import { create } from "@bufbuild/protobuf";
 import { FieldMaskSchema } from "@bufbuild/protobuf/wkt";
-import { Code, ConnectError } from "@connectrpc/connect";
+import type { TenantAdmin } from "@onceward/client/admin";
 import {
   PolicySchema,
-  type TenantAdmin,
   UpdateNamespaceResponseSchema,
   UpdateTenantResponseSchema,
-} from "@onceward/client/admin";
+} from "@onceward/client/proto";
 import type { FieldsSet } from "./arguments.ts";
+import { EXIT, exitCodeOf } from "./failure.ts";
 import { countLateClaims } from "./late-keys.ts";
 import type { PolicyHolder, PolicyTarget } from "./policy-change.ts";
 import type { PolicyInit } from "./policy-fields.ts";
-import type { Session } from "./session.ts";
+import { asFailure, type Session } from "./session.ts";
 
 const NO_FIELDS: FieldsSet<PolicyInit> = { init: {}, paths: [] };
 
@@ -89,7 +89,7 @@ async function findNamespace(
   try {
     return (await client.getNamespace({ name }, call)).namespace;
   } catch (error) {
-    if (ConnectError.from(error).code === Code.NotFound) return undefined;
+    if (exitCodeOf(await asFailure(error, "")) === EXIT.notFound) return undefined;
     throw error;
   }
 }

@@ -52,7 +52,7 @@ test("the first profile is current until another one is used", async () => {
   expect(await keep("staging")).toMatchObject({ exit: 0 });
   await keep("production");
   expect((await run("profile list")).printed).toBe(
-    `PROFILE     ADDRESS\nstaging     ${ADDRESS}  in use\nproduction  ${ADDRESS}\n`,
+    `PROFILE     IN USE  ADDRESS\nstaging     yes     ${ADDRESS}\nproduction          ${ADDRESS}\n`,
   );
   await run("profile use production");
   const listed = JSON.parse((await run("profile list --json")).printed);

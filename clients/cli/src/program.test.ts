@@ -1,5 +1,10 @@
+import { execFile } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 import type { Command } from "commander";
 import { expect, test } from "vitest";
+import { COMMANDS as TABLE } from "./command-table.ts";
+import { WORDS_COMMAND } from "./completion.ts";
 import type { Host } from "./host.ts";
 import { createProgram, runProgram } from "./program.ts";
 
@@ -33,7 +38,8 @@ function leaves(command: Command, path: readonly string[] = []): [string, Comman
   return command.commands.flatMap((child) => leaves(child, [...path, child.name()]));
 }
 
-const COMMANDS = leaves(createProgram(hostWith([]).host)).map(([path]) => path);
+const NAMES = [...TABLE.map(({ name }) => name), WORDS_COMMAND];
+const COMMANDS = leaves(await createProgram(hostWith([]).host, NAMES)).map(([path]) => path);
 
 /** The examples that a command's help shows, as a shell would hand them over. */
 async function examplesOf(path: string): Promise<string[][]> {
@@ -52,7 +58,7 @@ test.each(COMMANDS)("%s has examples in its help, and all of them parse", async 
   expect(examples).not.toEqual([]);
   for (const [name, ...args] of examples) {
     expect(name).toBe("onceward");
-    const program = createProgram(hostWith([]).host);
+    const program = await createProgram(hostWith([]).host, NAMES);
     const ran: string[] = [];
     for (const [leaf, command] of leaves(program)) command.action(() => void ran.push(leaf));
     await program.parseAsync(args, { from: "user" });
@@ -68,7 +74,8 @@ test.each([
     "onceward: Standard input held no API key",
   ],
   [["tenant", "show", "--profile", "none"], "onceward: There is no profile none"],
-  [["tenants"], "onceward: unknown command 'tenants'"],
+  [["tenants"], "onceward: unknown command 'tenants'\n(Did you mean tenant?)\nonceward --help lists"],
+  [["foo"], "onceward: unknown command 'foo'\nonceward --help lists the commands"],
   [
     ["records", "list", "payouts"],
     "onceward: Too many arguments for 'list': payouts. Name the namespace with --namespace payouts.\n",
@@ -92,4 +99,35 @@ test.each([
   expect(await runProgram(host)).toBe(2);
   expect(printed.err).toContain(message);
   expect(printed.out).toBe("");
+});
+
+/** Prints the address of each module that a program loads. */
+const LIST_MODULES = `data:text/javascript,
+  import { registerHooks } from "node:module";
+  registerHooks({ load: (url, context, next) => (process.stderr.write(url + "\\n"), next(url, context)) });`;
+const MAIN = fileURLToPath(new URL("main.ts", import.meta.url));
+
+/** Runs the program, and returns the packages that it loads. */
+async function packagesOf(...args: string[]): Promise<ReadonlySet<string>> {
+  const node = ["--conditions=@onceward/source", "--import", LIST_MODULES, MAIN, ...args];
+  const { stderr } = await promisify(execFile)(process.execPath, node);
+  expect(stderr).toContain(MAIN);
+  const inPackages = /\/node_modules\/((?:@[^/]+\/)?[^/]+)|\/clients\/(typescript)\//g;
+  return new Set([...stderr.matchAll(inPackages)].map(([, name, own]) => name ?? own ?? ""));
+}
+
+test.each([
+  [["--help"]],
+  [["--version"]],
+  [["version"]],
+  [["completion", "bash"]],
+  [[WORDS_COMMAND, "--", "rec"]],
+])("%j loads no client, no gRPC and no Protobuf", async (args) => {
+  expect(await packagesOf(...args)).toEqual(new Set(["commander"]));
+});
+
+test.each(NAMES)("the help of %s loads no transport", async (name) => {
+  const packages = await packagesOf(name, "--help");
+  for (const transport of ["@connectrpc/connect", "@connectrpc/connect-node", "@grpc/grpc-js"])
+    expect(packages).not.toContain(transport);
 });

@@ -1,25 +1,8 @@
 import { Command } from "commander";
 import { refuseExcess } from "./arguments.ts";
-import { adviceCommand } from "./commands/advice.ts";
-import { auditCommands } from "./commands/audit.ts";
-import { benchCommand } from "./commands/bench.ts";
-import { completionCommand, completionWordsCommand } from "./commands/completion.ts";
-import { doctorCommand } from "./commands/connection-doctor.ts";
-import { httpProxyCommand } from "./commands/http-proxy.ts";
-import { jobCommands } from "./commands/jobs.ts";
-import { keyCommands } from "./commands/keys.ts";
-import { loginCommand } from "./commands/login.ts";
-import { lookupCommand } from "./commands/lookup.ts";
-import { namespaceCommands } from "./commands/namespaces.ts";
-import { operatorCommands } from "./commands/operator.ts";
-import { probeCommand } from "./commands/probe.ts";
-import { profileCommands } from "./commands/profile.ts";
-import { recordCommands } from "./commands/records.ts";
-import { retentionCommands } from "./commands/retention.ts";
-import { tenantCommands } from "./commands/tenant.ts";
-import { usageCommands } from "./commands/usage.ts";
-import { watchCommand } from "./commands/watch.ts";
-import { whoAmICommand } from "./commands/whoami.ts";
+import { COMMANDS } from "./command-table.ts";
+import { command } from "./commands/group.ts";
+import { WORDS_COMMAND } from "./completion.ts";
 import { describeFailure, EXIT, type ExitCode, exitCodeOf, failureJson } from "./failure.ts";
 import { type Host, printing } from "./host.ts";
 import { VERSION } from "./version.ts";
@@ -48,7 +31,8 @@ Help on a command, with examples: onceward COMMAND --help`;
 export async function runProgram(terminal: Host): Promise<ExitCode> {
   const host = printing(terminal);
   try {
-    await createProgram(host).parseAsync(host.args, { from: "user" });
+    const program = await createProgram(host, host.args);
+    await program.parseAsync(host.args, { from: "user" });
     return EXIT.ok;
   } catch (error) {
     const line = isJson(host) ? failureJson(error) : describeFailure(error);
@@ -63,8 +47,12 @@ function isJson({ args }: Host): boolean {
   return (end === -1 ? args : args.slice(0, end)).some((arg) => arg === "--json" || arg === "-j");
 }
 
-/** Returns the program with all its commands. */
-export function createProgram(host: Host): Command {
+/**
+ * Returns the program.
+ *
+ * @param words only the commands whose names are among these have their options, subcommands and actions.
+ */
+export async function createProgram(host: Host, words: readonly string[]): Promise<Command> {
   const program = new Command("onceward")
     .description("Tunes and operates Onceward, idempotency as a service.")
     .version(VERSION, "--version", "print the version")
@@ -79,40 +67,27 @@ export function createProgram(host: Host): Command {
       outputError: (text, write) => write(text.replace(/^error: /, "onceward: ")),
     })
     .configureHelp({ showGlobalOptions: true })
+    .showHelpAfterError("onceward --help lists the commands, onceward COMMAND --help what one takes.")
     .allowExcessArguments()
     .hook("preAction", (_, made) => refuseExcess(made))
     .exitOverride();
-  for (const command of [
-    loginCommand(host),
-    profileCommands(host),
-    tenantCommands(host),
-    namespaceCommands(host),
-    retentionCommands(host),
-    recordCommands(host),
-    jobCommands(host),
-    keyCommands(host),
-    auditCommands(host),
-    usageCommands(host),
-    adviceCommand(host),
-    watchCommand(host),
-    benchCommand(host),
-    lookupCommand(host),
-    whoAmICommand(host),
-    doctorCommand(host),
-    httpProxyCommand(host),
-    probeCommand(host),
-    operatorCommands(host),
-    completionCommand(host),
-  ]) {
-    program.addCommand(command);
+  const typed = COMMANDS.filter(({ name }) => words.includes(name));
+  for (const entry of COMMANDS) {
+    const made = typed.includes(entry) ? (await entry.load())(host) : new Command(entry.name);
+    program.addCommand(made.description(made.description() || entry.summary).summary(entry.summary));
   }
-  program.addCommand(
-    completionWordsCommand(host, () => program),
-    { hidden: true },
-  );
+  program.addCommand(versionCommand(host));
+  if (words.includes(WORDS_COMMAND)) {
+    const { completionWordsCommand } = await import("./commands/completion.ts");
+    program.addCommand(completionWordsCommand(host, program), { hidden: true });
+  }
   addWeb(program, host);
   inheritSettings(program);
   return program;
+}
+
+function versionCommand(host: Host): Command {
+  return command("version", "print the version", "version").action(() => host.write(`${VERSION}\n`));
 }
 
 /** Copies output and exit settings to all subcommands, which do not inherit them if they are created separately. */

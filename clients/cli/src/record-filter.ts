@@ -1,6 +1,5 @@
 import { type Timestamp, timestampMs, timestampNow } from "@bufbuild/protobuf/wkt";
-import { ListRecordsRequest_Order } from "@onceward/client/admin";
-import { Record_State } from "@onceward/client/proto";
+import { ListRecordsRequest_Order, Record_State } from "@onceward/client/proto";
 import type { Command } from "commander";
 import { parseFingerprint, parseId } from "./arguments.ts";
 import { choiceOption, choicesOf } from "./choices.ts";

@@ -1,17 +1,18 @@
-import { DeclinedCall_Outcome, type GetKeyHistoryResponse } from "@onceward/client/admin";
 import {
   type Attempt,
   Attempt_Ending,
   type Checkpoint,
+  DeclinedCall_Outcome,
+  type GetKeyHistoryResponse,
   Record_State,
   type RecordMessage,
   type Result,
   Result_Kind,
 } from "@onceward/client/proto";
-import { keyHistoryOf } from "#words/key-history";
+import { keyHistoryOf, NO_HISTORY } from "#words/key-history";
 import { describeLease, leaseOf } from "#words/record-lease";
 import { enumName } from "./output.ts";
-import { renderFacts, renderTable } from "./table.ts";
+import { type Layout, renderFacts, renderTable } from "./table.ts";
 import { formatMoment } from "./times.ts";
 
 /** Returns the name of a record's state, such as "completed"; "lapsed" for one in progress whose lease has ended. */
@@ -62,10 +63,14 @@ export function describeRecord(
 }
 
 /** Returns a record's attempts as a table. The service says HELD of the last one also after its lease. */
-export function describeAttempts(attempts: readonly Attempt[], record: RecordMessage): string {
+export function describeAttempts(
+  attempts: readonly Attempt[],
+  record: RecordMessage,
+  layout: Layout,
+): string {
   const holds = leaseOf(record, new Date()) === "held";
   return renderTable(
-    ["ATTEMPT", "OWNER", "CLAIMED", "ENDED", "HOW", "CHECKPOINT", "REASON", "JOB"],
+    ["ATTEMPT", "OWNER", "CLAIMED", "ENDED", "HOW", "CHECKPOINT", "JOB", "REASON"],
     attempts.map(({ number, owner, claimedAt, endedAt, ending, checkpoint, reason, recordJob }) => [
       `${number}`,
       owner || "-",
@@ -73,16 +78,18 @@ export function describeAttempts(attempts: readonly Attempt[], record: RecordMes
       formatMoment(endedAt),
       ending === Attempt_Ending.HELD && !holds ? stateName(record) : enumName(Attempt_Ending, ending),
       checkpoint || "-",
-      reason || "-",
       recordJob === 0n ? "-" : `${recordJob}`,
+      reason || "-",
     ]),
+    layout,
+    [undefined, "text", undefined, undefined, undefined, "wide", "wide", "wide"],
   );
 }
 
 /** Returns what became of calls on a key that did not get its claim: the counts that are not 0, and some of the calls. */
-export function describeHistory(history: GetKeyHistoryResponse): string {
+export function describeHistory(history: GetKeyHistoryResponse, layout: Layout): string {
   const { answer, parts } = keyHistoryOf(history);
-  if (answer === undefined) return "No duplicate and no refusal of this key is kept.\n";
+  if (answer === undefined) return `${NO_HISTORY}\n`;
   const times = [
     ["first", formatMoment(history.firstAt)],
     ["last", formatMoment(history.lastAt)],
@@ -95,6 +102,8 @@ export function describeHistory(history: GetKeyHistoryResponse): string {
       actor,
       requestId,
     ]),
+    layout,
+    [undefined, undefined, "text", "wide"],
   );
   return `${answer}\n${parts.map((part) => `  ${part}\n`).join("")}${renderFacts(times)}\n${calls}`;
 }

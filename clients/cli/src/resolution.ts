@@ -1,12 +1,14 @@
 import { createReadStream } from "node:fs";
 import { create, getOption, type MessageInitShape } from "@bufbuild/protobuf";
 import {
+  fieldFacts,
   type ResolveRecordRequest,
   ResolveRecordRequest_CompleteSchema,
   ResolveRecordRequest_ForgetSchema,
   ResolveRecordRequest_ReleaseSchema,
-} from "@onceward/client/admin";
-import { fieldFacts, Result_Kind, ResultSchema } from "@onceward/client/proto";
+  Result_Kind,
+  ResultSchema,
+} from "@onceward/client/proto";
 import { type Command, InvalidArgumentError } from "commander";
 import { readText } from "./bounded-text.ts";
 import { UsageError } from "./failure.ts";

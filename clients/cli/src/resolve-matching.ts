@@ -1,11 +1,11 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import type { TenantAdmin } from "@onceward/client/admin";
 import {
   type ResolveAmbiguousRecordsRequestSchema,
   ResolveAmbiguousRecordsResponseSchema,
-  type TenantAdmin,
-} from "@onceward/client/admin";
-import { confirm, type Host, type YesOption } from "./host.ts";
+} from "@onceward/client/proto";
+import { confirm, type YesOption } from "./confirm.ts";
 import { type ResolutionOptions, readResolution, resolutionMessage } from "./resolution.ts";
 import type { Session } from "./session.ts";
 
@@ -26,11 +26,11 @@ const VERBS = { forget: "Forget", release: "Release", complete: "Complete" };
  * `--dry-run`, only counts them.
  */
 export async function resolveMatching(
-  { client, call, output }: Session<TenantAdmin>,
-  host: Host,
+  session: Session<TenantAdmin>,
   namespace: string | undefined,
   options: ResolveMatchingOptions,
 ): Promise<void> {
+  const { client, call, output } = session;
   const { reason, owner = "", checkpoint = "", leaseExpiredBefore, dryRun, expect } = options;
   const resolution = await readResolution(options);
   const request: MessageInitShape<typeof ResolveAmbiguousRecordsRequestSchema> = {
@@ -53,7 +53,8 @@ export async function resolveMatching(
   }
   const expectedCount = expect === undefined ? (await count()).matching : BigInt(expect);
   const question = `${VERBS[resolution.case]} ${expectedCount} ambiguous records ${where}?`;
-  await confirm(host, options, question, resolution.case === "forget" ? `${expectedCount}` : undefined);
+  const typed = resolution.case === "forget" ? `${expectedCount}` : undefined;
+  await confirm(session, options, { question, typed });
   const reply = await client.resolveAmbiguousRecords({ ...request, expectedCount }, call);
   output.message(
     ResolveAmbiguousRecordsResponseSchema,

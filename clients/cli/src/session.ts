@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
-import { type CallOptions, ConnectError } from "@connectrpc/connect";
-import { createOperator, createTenantAdmin, errorFromCall } from "@onceward/client/admin";
+import type { CallOptions } from "@connectrpc/connect";
 import type { Command } from "commander";
+import { createOperator, createTenantAdmin, loadClients } from "./clients.ts";
 import { type Credentials, type GlobalOptions, keySource, resolveCredentials } from "./credentials.ts";
 import { EXIT, exitCodeOf, ServiceFailure } from "./failure.ts";
 import type { Host } from "./host.ts";
@@ -44,7 +44,7 @@ export type WithSession<Client> = <Args extends unknown[]>(
  */
 export function sessions<Client extends { close(): void }>(
   host: Host,
-  connect: (credentials: Credentials) => Client,
+  connect: (credentials: Credentials) => Promise<Client>,
   role = ROLES.get(connect),
 ): WithSession<Client> {
   return <Args extends unknown[]>(action: (session: Session<Client>, ...args: Args) => Promise<void>) =>
@@ -53,7 +53,7 @@ export function sessions<Client extends { close(): void }>(
       const globals: GlobalOptions = made.optsWithGlobals();
       const requestId = `cli-${randomUUID()}`;
       const credentials = await resolveCredentials(host, globals, role);
-      const client = connect(credentials);
+      const client = await connect(credentials);
       const call: CallOptions = {
         timeoutMs: CALL_TIMEOUT_MS,
         headers: { "x-request-id": requestId },
@@ -64,7 +64,7 @@ export function sessions<Client extends { close(): void }>(
         address: credentials.address,
         requestId,
         call,
-        output: new Output(host, globals.json === true),
+        output: new Output(host, globals.json === true, made.opts()),
       };
       const requireNamed = () => requireNames(client, call, made);
       try {
@@ -73,7 +73,7 @@ export function sessions<Client extends { close(): void }>(
         if (session.output.isEmptyList) await requireNamed();
         session.output.finish();
       } catch (error) {
-        const failure = asFailure(error, requestId);
+        const failure = await asFailure(error, requestId);
         if (failure instanceof ServiceFailure && failure.cause.reason === "ROLE_DENIED") {
           throw new ServiceFailure(failure.cause, requestId, keySource(host, globals));
         }
@@ -88,6 +88,8 @@ export function sessions<Client extends { close(): void }>(
 }
 
 /** Returns an error of a call as a ServiceFailure, and any other error as it is. */
-export function asFailure(error: unknown, requestId: string): unknown {
-  return error instanceof ConnectError ? new ServiceFailure(errorFromCall(error), requestId) : error;
+export async function asFailure(error: unknown, requestId: string): Promise<unknown> {
+  if (!(error instanceof Error) || error.name !== "ConnectError") return error;
+  const { errorFromCall } = await loadClients();
+  return new ServiceFailure(errorFromCall(error), requestId);
 }

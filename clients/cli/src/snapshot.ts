@@ -1,12 +1,12 @@
 import { type Timestamp, timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
+import type { TenantAdmin } from "@onceward/client/admin";
 import {
   GetUsageRequest_Grouping,
+  Record_State,
   type RecordJob,
   RecordJob_State,
   RecordJobSchema,
-  type TenantAdmin,
-} from "@onceward/client/admin";
-import { Record_State } from "@onceward/client/proto";
+} from "@onceward/client/proto";
 import { asJson, enumName } from "./output.ts";
 import { collectPages } from "./pages.ts";
 import type { Session } from "./session.ts";

@@ -1,6 +1,6 @@
-import { type Tenant, Tenant_State, type TenantUsage } from "@onceward/client/admin";
+import { type Tenant, Tenant_State, type TenantUsage } from "@onceward/client/proto";
 import { beyondBounds, effectOfQuotas } from "#words/limit-effect";
-import { boundText, quotaRows } from "./limit-fields.ts";
+import { boundText, limitRows, quotaRows } from "./limit-fields.ts";
 import { enumName } from "./output.ts";
 import { policyRows } from "./policy-fields.ts";
 import { renderFacts, renderTable } from "./table.ts";
@@ -36,18 +36,37 @@ export function describeTenant({
   ].join("\n");
 }
 
-/** Returns what new limits do to the present use of a tenant, and which values of its policy are beyond them. */
-export function describeLimitEffects(usage: TenantUsage, before: Tenant, after: Tenant): string {
-  const effects = effectOfQuotas(usage, after.quotas ?? {});
+/** What new limits change, as text, and whether they refuse what the tenant uses now. */
+interface LimitChange {
+  readonly text: string;
+  readonly refuses: boolean;
+}
+
+/** Returns what new limits change, what they do to the present use of a tenant, and which values of its policy are beyond them. */
+export function describeLimitChange(
+  usage: TenantUsage | undefined,
+  before: Tenant,
+  after: Tenant,
+): LimitChange {
+  const now = new Map(limitRows(before));
+  const changed = limitRows(after).filter(([label, becomes]) => now.get(label) !== becomes);
+  const effects = usage === undefined ? [] : effectOfQuotas(usage, after.quotas ?? {});
   const stays = beyondBounds(before.policy, after.policyBounds);
-  return [
+  const text = [
+    renderTable(
+      [`tenant ${before.name}`, "now", "becomes"],
+      changed.map(([label, becomes]) => [label, now.get(label) ?? "-", `→ ${becomes}`]),
+    ),
     "\n",
     renderTable(
       ["USE", "NOW", "NEW LIMIT", "EFFECT"],
       effects.map(({ label, used, limit, consequence }) => [label, used, limit, consequence]),
+      undefined,
+      [undefined, undefined, undefined, "text"],
     ),
     ...stays.map((sentence) => `${sentence} It stays in force until it is next updated.\n`),
   ].join("");
+  return { text, refuses: effects.some(({ fullness }) => fullness === "beyond") };
 }
 
 /** Returns a state's name, such as "active". */

@@ -1,5 +1,6 @@
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
-import type { GetUsageRequest_Grouping, TenantAdmin, UsageHour } from "@onceward/client/admin";
+import type { TenantAdmin } from "@onceward/client/admin";
+import type { GetUsageRequest_Grouping, UsageHour } from "@onceward/client/proto";
 import { collectPages, type Listed } from "./pages.ts";
 import type { Session } from "./session.ts";
 

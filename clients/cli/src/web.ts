@@ -1,4 +1,3 @@
-import { Record_State } from "@onceward/client/proto";
 import { type Command, CommanderError } from "commander";
 import { recordHref } from "#words/record-address";
 import {
@@ -10,14 +9,12 @@ import {
 } from "./credentials.ts";
 import { UsageError } from "./failure.ts";
 import type { Host } from "./host.ts";
-import { enumName } from "./output.ts";
-import { whoAmI } from "./who-am-i.ts";
 
 /** Returns an argument or an option of a command as text; undefined: it was not given. */
 type Given = (name: string) => string | undefined;
 
 /** The console's screens below `/console`, by the command that shows the same. */
-const SCREENS: Readonly<Record<string, (given: Given) => string>> = {
+const SCREENS: Readonly<Record<string, (given: Given) => string | Promise<string>>> = {
   "tenant show": () => "/settings",
   "namespaces list": () => "/namespaces",
   "namespaces show": namespaceScreen,
@@ -55,12 +52,13 @@ export function addWeb(program: Command, host: Host): void {
         (parent, name) => parent?.commands.find((one) => one.name() === name),
         program,
       );
-    if (found === undefined) throw new Error(`there is no command ${path}`);
+    // Its group is not loaded.
+    if (found === undefined) continue;
     found.option("--web", "open the console's screen of it instead, and print its address");
     found.hook("preAction", async (_, made) => {
       if (made.opts().web !== true) return;
       const origin = await findConsole(host, made.optsWithGlobals<GlobalOptions>());
-      const { href } = new URL(`/console${screen(givenTo(made))}`, origin);
+      const { href } = new URL(`/console${await screen(givenTo(made))}`, origin);
       host.write(`${href}\n`);
       if (host.isTerminal) host.openBrowser(href);
       // Ends the command before its action.
@@ -76,7 +74,7 @@ export function addWeb(program: Command, host: Host): void {
  */
 async function findConsole(host: Host, options: GlobalOptions): Promise<string> {
   const stored = await storedConsole(host, options);
-  const address = stored || (await whoAmI(await resolveCredentials(host, options))).consoleOrigin;
+  const address = stored || (await askService(host, options));
   if (!address) {
     throw new UsageError(
       "The console's address is unknown: the service names none. Give it with onceward login --console URL, or ONCEWARD_CONSOLE_ORIGIN.",
@@ -85,6 +83,11 @@ async function findConsole(host: Host, options: GlobalOptions): Promise<string> 
   const origin = consoleOrigin(address);
   if (origin === undefined) throw new UsageError(`The console's address must be ${CONSOLE_ADDRESS}.`);
   return origin;
+}
+
+async function askService(host: Host, options: GlobalOptions): Promise<string> {
+  const { whoAmI } = await import("./who-am-i.ts");
+  return (await whoAmI(await resolveCredentials(host, options))).consoleOrigin;
 }
 
 function givenTo(made: Command): Given {
@@ -113,7 +116,11 @@ function recordScreen(given: Given): string {
   return recordHref(given("namespace") ?? "", given("key") ?? "");
 }
 
-function recordsScreen(given: Given): string {
+async function recordsScreen(given: Given): Promise<string> {
+  const [{ Record_State }, { enumName }] = await Promise.all([
+    import("@onceward/client/proto"),
+    import("./output.ts"),
+  ]);
   const state = given("state");
   const isAmbiguous = state === `${Record_State.AMBIGUOUS}`;
   const filters = ["namespace", "owner", ...(isAmbiguous ? [] : ["prefix"])];

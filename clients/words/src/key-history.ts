@@ -9,6 +9,9 @@ export interface KeyHistory {
   readonly parts: readonly string[];
 }
 
+/** What is said of a key without duplicates and refusals. */
+export const NO_HISTORY = "No duplicates and no refusals yet. New ones appear within seconds.";
+
 /** Returns what is kept of a key's duplicates and refusals. The counts are lower bounds. */
 export function keyHistoryOf(history: GetKeyHistoryResponse): KeyHistory {
   const { replayed, inProgress, ambiguous, mismatched, tooOld, overQuota, superseded, unreadable } = history;

@@ -22,7 +22,10 @@ interface Recording {
 
 interface Panel {
   readonly title: string;
+  readonly gridPos: { readonly x: number; readonly w: number };
   readonly targets?: readonly { readonly expr: string }[];
+  /** Of a folded row. */
+  readonly panels?: readonly Panel[];
 }
 
 /** Reads a file of the repository by its path from the root. */
@@ -40,12 +43,14 @@ export const ALERTS = rules.filter((rule) => "alert" in rule);
 /** The recording rules of `deploy/prometheus/rules.yml`. */
 export const RECORDINGS = rules.filter((rule) => "record" in rule);
 
-/** The expressions of the committed dashboards, with their variables. */
-export const PANEL_EXPRESSIONS = ["service", "tenants"].flatMap(panelExpressions);
-
-function panelExpressions(dashboard: string): readonly Expression[] {
+/** The panels of the committed dashboards, also those of folded rows. */
+export const PANELS = ["service", "tenants"].flatMap((dashboard) => {
   const { panels } = JSON.parse(readRepositoryFile(`deploy/grafana/${dashboard}.json`));
-  return (panels as readonly Panel[]).flatMap(({ title, targets = [] }) =>
-    targets.map(({ expr }) => ({ where: `${dashboard}.json, "${title}"`, expr })),
-  );
-}
+  const all = (panels as readonly Panel[]).flatMap((panel) => [panel, ...(panel.panels ?? [])]);
+  return all.map((panel) => ({ ...panel, where: `${dashboard}.json, "${panel.title}"` }));
+});
+
+/** The expressions of the committed dashboards, with their variables. */
+export const PANEL_EXPRESSIONS: readonly Expression[] = PANELS.flatMap(({ where, targets = [] }) =>
+  targets.map(({ expr }) => ({ where, expr })),
+);

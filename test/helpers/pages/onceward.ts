@@ -1,3 +1,4 @@
+import { COMMANDS as PROGRAM_COMMANDS } from "../../../clients/cli/src/command-table.ts";
 import type { Host } from "../../../clients/cli/src/host.ts";
 import { createProgram } from "../../../clients/cli/src/program.ts";
 import { COMMANDS } from "../../../server/src/commands.ts";
@@ -18,7 +19,10 @@ const HELP = "commander.helpDisplayed";
 
 /** Returns what is wrong with a command line of `onceward`, by the program's own parser; runs nothing. */
 export async function oncewardProblem(words: Words, isInline: boolean): Promise<string | undefined> {
-  const program = createProgram(HOST);
+  const program = await createProgram(
+    HOST,
+    PROGRAM_COMMANDS.map(({ name }) => name),
+  );
   makeIdle(program);
   const args = words.map((word) => PLACEHOLDERS[word] ?? word);
   try {
@@ -31,7 +35,7 @@ export async function oncewardProblem(words: Words, isInline: boolean): Promise<
 }
 
 /** Keeps the program's commands from running. */
-function makeIdle(command: ReturnType<typeof createProgram>): void {
+function makeIdle(command: Awaited<ReturnType<typeof createProgram>>): void {
   if (command.commands.length === 0) command.action(quiet);
   for (const child of command.commands) makeIdle(child);
 }

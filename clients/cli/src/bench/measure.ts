@@ -1,4 +1,4 @@
-import { OncewardError } from "@onceward/client";
+import { isOncewardError } from "../failure.ts";
 
 /** What the callers of a phase saw. */
 export interface Measured {
@@ -66,7 +66,7 @@ export async function measure(
         const at = Math.min(Math.max(step, 0), STEPS - 1);
         counts[at] = (counts[at] ?? 0) + 1;
       } catch (error) {
-        if (!(error instanceof OncewardError)) {
+        if (!isOncewardError(error)) {
           isBroken = true;
           throw error;
         }

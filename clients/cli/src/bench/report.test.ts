@@ -1,5 +1,5 @@
 import { create } from "@bufbuild/protobuf";
-import { QuotasSchema } from "@onceward/client/admin";
+import { QuotasSchema } from "@onceward/client/proto";
 import { expect, test } from "vitest";
 import type { Measured } from "./measure.ts";
 import { describeFigures, limitOf } from "./report.ts";

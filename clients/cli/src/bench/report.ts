@@ -1,4 +1,4 @@
-import type { Quotas } from "@onceward/client/admin";
+import type { Quotas } from "@onceward/client/proto";
 import { renderTable } from "../table.ts";
 import type { Measured } from "./measure.ts";
 

@@ -1,7 +1,8 @@
 import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { durationFromMs, durationMs, timestampFromMs } from "@bufbuild/protobuf/wkt";
-import { ApiKey_Role, RecordJob_State, type Tenant, type TenantAdmin } from "@onceward/client/admin";
+import type { TenantAdmin } from "@onceward/client/admin";
+import { ApiKey_Role, RecordJob_State, type Tenant } from "@onceward/client/proto";
 import { EXIT, Outcome } from "../failure.ts";
 import type { Session } from "../session.ts";
 

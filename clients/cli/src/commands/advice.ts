@@ -1,18 +1,16 @@
-import {
-  createTenantAdmin,
-  GetRetentionAdviceResponseSchema,
-  type TenantAdmin,
-} from "@onceward/client/admin";
+import type { TenantAdmin } from "@onceward/client/admin";
+import { GetRetentionAdviceResponseSchema } from "@onceward/client/proto";
 import type { Command } from "commander";
 import { ADVICE_COLUMNS, describeAdvice } from "../advice-text.ts";
 import { parsePerMillion } from "../arguments.ts";
 import { BENCH_PREFIX } from "../bench/site.ts";
+import { createTenantAdmin } from "../clients.ts";
 import type { Host } from "../host.ts";
 import { requireNamespace } from "../known-names.ts";
 import { collectPages } from "../pages.ts";
 import { type Session, sessions } from "../session.ts";
 import { parsePast } from "../times.ts";
-import { command } from "./group.ts";
+import { command, withTable } from "./group.ts";
 
 interface AdviceOptions {
   readonly maxLate?: number;
@@ -26,11 +24,13 @@ const ADVISED_AT_ONCE = 20;
 /** Returns `onceward advice`: which retention is long enough for how late duplicates come. */
 export function adviceCommand(host: Host): Command {
   const asAdmin = sessions(host, createTenantAdmin);
-  return command(
-    "advice [namespace]",
-    "Shows how many duplicates would come too late with other key retentions, and which one is long enough. Without a namespace: of all that were used in the last week.",
-    "advice charges",
-    "advice charges --max-late 10",
+  return withTable(
+    command(
+      "advice [namespace]",
+      "Shows how many duplicates would come too late with other key retentions, and which one is long enough. Without a namespace: of all that were used in the last week.",
+      "advice charges",
+      "advice charges --max-late 10",
+    ),
   )
     .option(
       "--max-late <count>",

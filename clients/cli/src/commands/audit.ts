@@ -1,8 +1,9 @@
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
-import { AuditEvent_Outcome, AuditEventSchema, createTenantAdmin } from "@onceward/client/admin";
+import { AuditEvent_Outcome, AuditEventSchema } from "@onceward/client/proto";
 import type { Command } from "commander";
 import { parseAction } from "../audit-actions.ts";
 import { choiceOption, choicesOf } from "../choices.ts";
+import { createTenantAdmin } from "../clients.ts";
 import { AUDIT_COLUMNS } from "../columns.ts";
 import type { Host } from "../host.ts";
 import { collectPages } from "../pages.ts";
@@ -48,7 +49,7 @@ export function auditFilter(options: AuditOptions) {
 /** Returns `onceward audit …`. */
 export function auditCommands(host: Host): Command {
   const asAdmin = sessions(host, createTenantAdmin);
-  return group("audit", "changes in the tenant, and refused calls", [
+  return group("audit", [
     withAuditFilter(
       command(
         "list",

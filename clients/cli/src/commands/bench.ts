@@ -1,17 +1,19 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { availableParallelism, loadavg } from "node:os";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
-import { createOnceward, type Onceward } from "@onceward/client";
-import { createTenantAdmin, type Tenant, type TenantAdmin } from "@onceward/client/admin";
-import { Result_Kind } from "@onceward/client/proto";
+import type { Onceward } from "@onceward/client";
+import type { TenantAdmin } from "@onceward/client/admin";
+import { Result_Kind, type Tenant } from "@onceward/client/proto";
 import { type Command, InvalidArgumentError } from "commander";
 import { parseDurationMs } from "#words/durations";
 import { parseByteCount, parseCount } from "../arguments.ts";
 import { type Measured, measure, type Phase } from "../bench/measure.ts";
 import { describeFigures, limitOf } from "../bench/report.ts";
 import { makeSite } from "../bench/site.ts";
+import { createOnceward, createTenantAdmin } from "../clients.ts";
+import { confirm, type YesOption } from "../confirm.ts";
 import { EXIT, Outcome } from "../failure.ts";
-import { confirm, type Host, type YesOption } from "../host.ts";
+import type { Host } from "../host.ts";
 import { type Session, sessions } from "../session.ts";
 import { command, withYes } from "./group.ts";
 
@@ -57,7 +59,7 @@ export function benchCommand(host: Host): Command {
     .action(
       asAdmin(async (session, options: BenchOptions) => {
         const { tenant } = await session.client.getTenant({}, session.call);
-        await confirm(host, options, questionFor(tenant, options));
+        await confirm(session, options, { question: questionFor(tenant, options) });
         await runBench(session, tenant, options);
       }),
     );
@@ -85,7 +87,7 @@ async function runBench(
     output.remark(`onceward: measuring in the namespace ${site.namespace}\n`);
     const figures: Measured[] = [];
     try {
-      const onceward = createOnceward({
+      const onceward = await createOnceward({
         address: session.address,
         apiKey: site.apiKey,
         owner: "onceward-bench",

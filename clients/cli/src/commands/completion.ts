@@ -1,6 +1,6 @@
-import { createTenantAdmin } from "@onceward/client/admin";
 import { Argument, type Command } from "commander";
 import { choiceParser } from "../choices.ts";
+import { createTenantAdmin } from "../clients.ts";
 import { completions, type NameSources, WORDS_COMMAND } from "../completion.ts";
 import { completionScript, SHELLS, type Shell } from "../completion-script.ts";
 import { type GlobalOptions, resolveCredentials } from "../credentials.ts";
@@ -30,13 +30,13 @@ export function completionCommand(host: Host): Command {
 }
 
 /** Returns the command that completion scripts run. It prints nothing if it can't find out, and never fails. */
-export function completionWordsCommand(host: Host, program: () => Command): Command {
+export function completionWordsCommand(host: Host, program: Command): Command {
   return command(
     `${WORDS_COMMAND} [words...]`,
     "Prints the words that may follow; completion scripts run it.",
     `${WORDS_COMMAND} -- records list --sta`,
   ).action(async (typed: readonly string[]) => {
-    const found = await completions(program(), typed, sourcesOf(host));
+    const found = await completions(program, typed, sourcesOf(host));
     // Each word is a line, and a name with a control character can't be typed.
     const words = found.filter((word) => !hasControls(word));
     host.write(words.map((word) => `${word}\n`).join(""));
@@ -53,7 +53,7 @@ function sourcesOf(host: Host): NameSources {
 }
 
 async function readNamespaces(host: Host, globals: GlobalOptions): Promise<readonly string[]> {
-  const client = createTenantAdmin(await resolveCredentials(host, globals, "admin"));
+  const client = await createTenantAdmin(await resolveCredentials(host, globals, "admin"));
   try {
     const call = { signal: AbortSignal.timeout(NAMES_TIMEOUT_MS) };
     return (await namespaceNames(client, call, MAX_NAMESPACES)).items;

@@ -1,8 +1,8 @@
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import type { CallOptions } from "@connectrpc/connect";
-import { createOnceward } from "@onceward/client";
-import { ApiKey_Role, createIdentity, createOperator, type WhoAmIResponse } from "@onceward/client/admin";
+import { ApiKey_Role, type WhoAmIResponse } from "@onceward/client/proto";
 import type { Command } from "commander";
+import { createIdentity, createOnceward, createOperator } from "../clients.ts";
 import {
   type Check,
   checkConnection,
@@ -15,7 +15,7 @@ import {
 import { type Credentials, type GlobalOptions, resolveKeys } from "../credentials.ts";
 import { EXIT, type ExitCode, Outcome, UsageError } from "../failure.ts";
 import type { Host } from "../host.ts";
-import { Output } from "../output.ts";
+import { layoutOf, Output } from "../output.ts";
 import { renderTable } from "../table.ts";
 import { VERSION } from "../version.ts";
 import { command } from "./group.ts";
@@ -76,6 +76,8 @@ export function reportChecks(
     renderTable(
       ["CHECK", "RESULT", "DETAIL"],
       checks.map(({ check, result, detail }) => [check, result, detail]),
+      layoutOf(host),
+      [undefined, undefined, "text"],
     ),
   );
   const exitCode = isReachable ? exitCodeOf(checks) : EXIT.unavailable;
@@ -98,11 +100,11 @@ async function checkKeys(address: string, keys: Awaited<ReturnType<typeof resolv
   for (const [role, apiKey] of keys) {
     const credentials = { address, apiKey };
     try {
-      const identity = await using(createIdentity(credentials), (client) => client.whoAmI({}, CALL));
+      const identity = await using(await createIdentity(credentials), (client) => client.whoAmI({}, CALL));
       found.push(judgeIdentity(role, identity));
       accepted.push({ credentials, identity });
     } catch (error) {
-      found.push(failedCall(`key: ${role}`, error));
+      found.push(await failedCall(`key: ${role}`, error));
     }
   }
   return { found, accepted };
@@ -112,7 +114,7 @@ async function checkLatency([first]: readonly Accepted[]): Promise<readonly Chec
   if (first === undefined) return [];
   const check = "latency";
   try {
-    const times = await using(createIdentity(first.credentials), async (client) => {
+    const times = await using(await createIdentity(first.credentials), async (client) => {
       // The first call connects.
       await client.whoAmI({}, CALL);
       const durations: number[] = [];
@@ -126,7 +128,7 @@ async function checkLatency([first]: readonly Accepted[]): Promise<readonly Chec
     const median = times[Math.floor(LATENCY_CALLS / 2)] ?? 0;
     return [{ check, result: "ok", detail: `median of ${LATENCY_CALLS} calls: ${median.toFixed(1)} ms` }];
   } catch (error) {
-    return [failedCall(check, error)];
+    return [await failedCall(check, error)];
   }
 }
 
@@ -136,7 +138,7 @@ async function checkClock(accepted: readonly Accepted[]): Promise<Check> {
   const caller = accepted.find(({ identity }) => identity.role === ApiKey_Role.CALLER);
   if (caller === undefined) return { check, result: "skipped", detail: "needs a caller's key" };
   const { namespaces } = caller.identity;
-  const onceward = createOnceward(caller.credentials);
+  const onceward = await createOnceward(caller.credentials);
   try {
     const request = { namespace: namespaces[0] ?? "doctor", key: "onceward-doctor" };
     const sentMs = Date.now();
@@ -146,7 +148,7 @@ async function checkClock(accepted: readonly Accepted[]): Promise<Check> {
       return { check, result: "skipped", detail: "the service does not send its time" };
     return judgeClock(timestampMs(serverTime), sentMs, answeredMs);
   } catch (error) {
-    return failedCall(check, error);
+    return await failedCall(check, error);
   } finally {
     await onceward.close();
   }
@@ -160,12 +162,12 @@ async function checkVersions(accepted: readonly Accepted[]): Promise<Check> {
   if (operator === undefined)
     return { check, result: "ok", detail: `${own}; only operators see the service's` };
   try {
-    const { version } = await using(createOperator(operator.credentials), (client) =>
+    const { version } = await using(await createOperator(operator.credentials), (client) =>
       client.getServerInfo({}, CALL),
     );
     return { check, result: "ok", detail: `${own}, service ${version}` };
   } catch (error) {
-    return failedCall(check, error);
+    return await failedCall(check, error);
   }
 }
 

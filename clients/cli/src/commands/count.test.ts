@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
-import { CountRecordsResponseSchema } from "@onceward/client/admin";
+import { CountRecordsResponseSchema } from "@onceward/client/proto";
 import { expect, test } from "vitest";
 import { countRecords } from "./count.ts";
 

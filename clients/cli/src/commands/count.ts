@@ -1,12 +1,9 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
-import {
-  type CountRecordsResponse,
-  CountRecordsResponseSchema,
-  createTenantAdmin,
-  type TenantAdmin,
-} from "@onceward/client/admin";
+import type { TenantAdmin } from "@onceward/client/admin";
+import { type CountRecordsResponse, CountRecordsResponseSchema } from "@onceward/client/proto";
 import type { Command } from "commander";
+import { createTenantAdmin } from "../clients.ts";
 import type { Host } from "../host.ts";
 import { namespaceNames, requireNamespace } from "../known-names.ts";
 import { asJson, type Column } from "../output.ts";
@@ -27,7 +24,7 @@ const COLUMNS: readonly Column<Counted>[] = [
   ["COMPLETED", ({ counts }) => `${counts.completed}`],
   ["RELEASED", ({ counts }) => `${counts.released}`],
   ["AMBIGUOUS", ({ counts }) => `${counts.ambiguous}`],
-  ["AMBIGUOUS SINCE", ({ counts }) => new Moment(counts.oldestAmbiguousSince)],
+  ["AMBIGUOUS SINCE", ({ counts }) => new Moment(counts.oldestAmbiguousSince), "wide"],
 ];
 
 /** Returns `records count`. */

@@ -1,9 +1,5 @@
-import {
-  type createOperator,
-  DiagnoseResponseSchema,
-  type Finding,
-  Finding_Severity,
-} from "@onceward/client/admin";
+import type { Operator } from "@onceward/client/admin";
+import { DiagnoseResponseSchema, type Finding, Finding_Severity } from "@onceward/client/proto";
 import type { Command } from "commander";
 import { EXIT, type ExitCode, Outcome } from "../failure.ts";
 import { enumName } from "../output.ts";
@@ -12,7 +8,7 @@ import { visible } from "../terminal.ts";
 import { command } from "./group.ts";
 
 /** Returns `operator doctor`. It exits with 5 or 6 if it found warnings or errors. */
-export function doctorCommand(asOperator: WithSession<ReturnType<typeof createOperator>>): Command {
+export function doctorCommand(asOperator: WithSession<Operator>): Command {
   return command(
     "doctor",
     "Checks the database, Redis and the replicas, and says what to do. Exits with 5 on warnings, 6 on errors.",

@@ -1,6 +1,5 @@
 import { Command } from "commander";
-import { addFieldOptions, type Field, parseLimit } from "../arguments.ts";
-import { POLICY_FIELDS, type PolicyInit } from "../policy-fields.ts";
+import { parseLimit } from "../arguments.ts";
 
 /** The default of `--limit`. */
 export const DEFAULT_LIMIT = 100;
@@ -25,30 +24,33 @@ export function command(
     .addHelpText("after", `\n${lines.length === 1 ? "Example" : "Examples"}:\n${lines.join("\n")}`);
 }
 
-/** Returns a command that consists of subcommands. */
-export function group(name: string, description: string, commands: readonly Command[]): Command {
+/** Returns a command that consists of subcommands. @param description of a group of the program: its summary there. */
+export function group(name: string, commands: readonly Command[], description = ""): Command {
   const made = new Command(name).description(description);
   for (const one of commands) made.addCommand(one);
   return made;
 }
 
+/** Adds the options of a command that shows a table. */
+export function withTable(made: Command): Command {
+  return made
+    .option("--wide", "show every column, in lines of any length")
+    .option("--columns <names>", "show only these columns, such as key,state", (names) => names.split(","));
+}
+
+/** Adds the options of a list. */
 export function withLimit(made: Command, limit = DEFAULT_LIMIT): Command {
-  return made.option("-l, --limit <count>", "the largest number of items to show", parseLimit, limit);
+  return withTable(made).option(
+    "-l, --limit <count>",
+    "the largest number of items to show",
+    parseLimit,
+    limit,
+  );
 }
 
 /** Adds the option of a change that asks for confirmation. */
 export function withYes(made: Command): Command {
   return made.option("-y, --yes", "do not ask for confirmation");
-}
-
-/** Adds the options of a policy change. */
-export function withPolicyChange(
-  made: Command,
-  fields: readonly Field<PolicyInit>[] = POLICY_FIELDS,
-): Command {
-  return withYes(addFieldOptions(made, fields))
-    .option("--apply-to-existing", "change existing records, too, in the background")
-    .option("--dry-run", "show the effect, and change nothing");
 }
 
 /** Collects the values of an option that may be given several times. */

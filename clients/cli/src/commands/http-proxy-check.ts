@@ -1,4 +1,4 @@
-import type { WhoAmIResponse } from "@onceward/client/admin";
+import type { WhoAmIResponse } from "@onceward/client/proto";
 import type { RouteConfig } from "@onceward/http-proxy";
 import { type Check, checkConnection, STEP_TIMEOUT_MS } from "../connection-checks.ts";
 import type { GlobalOptions } from "../credentials.ts";

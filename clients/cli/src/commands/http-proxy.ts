@@ -1,14 +1,13 @@
 import { once } from "node:events";
 import { createReadStream } from "node:fs";
 import { text } from "node:stream/consumers";
-import { createOnceward } from "@onceward/client";
 import type { RouteConfig } from "@onceward/http-proxy";
 import { type Command, InvalidArgumentError } from "commander";
+import { createOnceward } from "../clients.ts";
 import { type GlobalOptions, resolveCredentials } from "../credentials.ts";
 import { EXIT, Outcome, UsageError } from "../failure.ts";
 import type { Host } from "../host.ts";
 import { command } from "./group.ts";
-import { checkHttpProxy } from "./http-proxy-check.ts";
 
 /** Hundreds of certificates. */
 const MAX_PEM_BYTES = 1024 * 1024;
@@ -74,8 +73,10 @@ async function runHttpProxy(host: Host, flags: Flags, globals: GlobalOptions): P
   const config = await readConfig(flags.config, MAX_CONFIG_BYTES);
   try {
     const routes = parseConfig(config, flags.config);
-    if (flags.check) await checkHttpProxy(host, globals, { upstream: flags.upstream, routes });
-    else await guardUntilStopped(host, flags, globals, { routes, ...start });
+    if (flags.check) {
+      const { checkHttpProxy } = await import("./http-proxy-check.ts");
+      await checkHttpProxy(host, globals, { upstream: flags.upstream, routes });
+    } else await guardUntilStopped(host, flags, globals, { routes, ...start });
   } catch (error) {
     if (error instanceof ConfigError || error instanceof TypeError) throw new UsageError(error.message);
     if (error instanceof Error && "port" in error && "address" in error)
@@ -100,7 +101,7 @@ async function guardUntilStopped(
   const warn = (line: string) => host.warn(`onceward: ${line}\n`);
   const credentials = await resolveCredentials(host, globals, "caller");
   const tracing = await openTracing(host.env, warn);
-  const onceward = createOnceward({ ...credentials, owner: "http-proxy", trace: tracing?.trace });
+  const onceward = await createOnceward({ ...credentials, owner: "http-proxy", trace: tracing?.trace });
   try {
     const tls = await readTls(flags);
     const serving = { upstream, routes, listen, management, tls, trustForwardedProto };

@@ -1,18 +1,15 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { timestampDate } from "@bufbuild/protobuf/wkt";
-import {
-  createTenantAdmin,
-  type RecordJob,
-  RecordJob_Kind,
-  RecordJob_State,
-  RecordJobSchema,
-  type TenantAdmin,
-} from "@onceward/client/admin";
+import type { TenantAdmin } from "@onceward/client/admin";
+import { type RecordJob, RecordJob_Kind, RecordJob_State, RecordJobSchema } from "@onceward/client/proto";
 import { Argument, type Command } from "commander";
 import { changedRecordsOf } from "#words/changed-records";
+import { CANCEL_JOB } from "#words/changes";
 import { isUnfinished, progressOf, titleOf } from "#words/job-words";
 import { parseId } from "../arguments.ts";
-import { confirm, type Host, type YesOption } from "../host.ts";
+import { createTenantAdmin } from "../clients.ts";
+import { confirm, type YesOption } from "../confirm.ts";
+import type { Host } from "../host.ts";
 import { type Column, cellText, enumName } from "../output.ts";
 import { collectPages } from "../pages.ts";
 import { type Session, sessions } from "../session.ts";
@@ -30,14 +27,14 @@ const JOB_COLUMNS: readonly Column<RecordJob>[] = [
   ["EXAMINED", ({ recordsExamined }) => `${recordsExamined}`],
   ["CHANGED", ({ recordsChanged }) => `${recordsChanged}`],
   ["FORGOTTEN", ({ recordsForgotten }) => `${recordsForgotten}`],
-  ["STARTS", ({ startsAt }) => new Deadline(startsAt)],
-  ["FINISHED", ({ finishedAt }) => new Moment(finishedAt)],
+  ["STARTS", ({ startsAt }) => new Deadline(startsAt), "wide"],
+  ["FINISHED", ({ finishedAt }) => new Moment(finishedAt), "wide"],
 ];
 
 /** Returns `onceward jobs …`: background changes of records. */
 export function jobCommands(host: Host): Command {
   const asAdmin = sessions(host, createTenantAdmin);
-  return group("jobs", "background changes of records", [
+  return group("jobs", [
     withLimit(
       command(
         "list",
@@ -58,8 +55,11 @@ export function jobCommands(host: Host): Command {
         "jobs cancel 12 --yes",
       ).addArgument(jobArgument("<job>")),
     ).action(
-      asAdmin(async ({ client, call, output }, id: bigint, options: YesOption) => {
-        await confirm(host, options, `Cancel job ${id}?`);
+      asAdmin(async (session, id: bigint, options: YesOption) => {
+        const { client, call, output } = session;
+        const { job: now } = await client.getRecordJob({ id }, call);
+        const effect = `${now === undefined ? "" : describeProgress(now)}${CANCEL_JOB}`;
+        await confirm(session, options, { effect, question: `Cancel job ${id}?` });
         const { job } = await client.cancelRecordJob({ id }, call);
         if (job === undefined) return;
         const end = job.state === RecordJob_State.CANCELLED ? "is cancelled" : "was already done";

@@ -2,17 +2,19 @@ import { create } from "@bufbuild/protobuf";
 import {
   ApiKeySchema,
   CreateApiKeyResponseSchema,
-  createTenantAdmin,
   KeyQualitySchema,
   RevokeApiKeyResponseSchema,
-} from "@onceward/client/admin";
+} from "@onceward/client/proto";
 import type { Command } from "commander";
+import { createTenantAdmin } from "../clients.ts";
 import { KEY_COLUMNS } from "../columns.ts";
-import { confirm, type Host, type YesOption } from "../host.ts";
+import type { YesOption } from "../confirm.ts";
+import type { Host } from "../host.ts";
 import { describeQuality, QUALITY_COLUMNS } from "../key-quality-text.ts";
 import { requireNamespace } from "../known-names.ts";
 import { type NewKeyOptions, newKey, roleName, withNewKey } from "../new-key.ts";
 import { collectPages } from "../pages.ts";
+import { confirmRevocation } from "../revocation.ts";
 import { createWithSecret } from "../secret-file.ts";
 import { sessions } from "../session.ts";
 import { command, group, type LimitOption, withLimit, withYes } from "./group.ts";
@@ -20,7 +22,7 @@ import { command, group, type LimitOption, withLimit, withYes } from "./group.ts
 /** Returns `onceward keys …`: the tenant's API keys, and the quality of its idempotency keys. */
 export function keyCommands(host: Host): Command {
   const asAdmin = sessions(host, createTenantAdmin);
-  return group("keys", "the tenant's API keys; the quality of idempotency keys", [
+  return group("keys", [
     withNewKey(
       command(
         "create",
@@ -54,7 +56,7 @@ export function keyCommands(host: Host): Command {
           KEY_COLUMNS.id,
           ["ROLE", ({ role }) => roleName(role)],
           KEY_COLUMNS.label,
-          ["NAMESPACES", ({ namespaces }) => namespaces.join(",") || "(all)"],
+          ["NAMESPACES", ({ namespaces }) => namespaces.join(",") || "(all)", "wide"],
           KEY_COLUMNS.created,
           KEY_COLUMNS.lastUsed,
           KEY_COLUMNS.ends,
@@ -68,8 +70,9 @@ export function keyCommands(host: Host): Command {
         "keys revoke 7k2m9q4x1c8v5b3n",
       ),
     ).action(
-      asAdmin(async ({ client, call, output }, id: string, options: YesOption) => {
-        await confirm(host, options, `Revoke key ${id}?`);
+      asAdmin(async (session, id: string, options: YesOption) => {
+        const { client, call, output } = session;
+        await confirmRevocation(session, options, id, (page) => client.listApiKeys(page, call));
         const reply = await client.revokeApiKey({ id }, call);
         output.message(
           RevokeApiKeyResponseSchema,

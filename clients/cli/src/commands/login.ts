@@ -1,4 +1,4 @@
-import { ApiKey_Role } from "@onceward/client/admin";
+import { ApiKey_Role } from "@onceward/client/proto";
 import { type Command, InvalidArgumentError } from "commander";
 import { CONSOLE_ADDRESS, consoleOrigin, type GlobalOptions, readApiKey } from "../credentials.ts";
 import { UsageError } from "../failure.ts";

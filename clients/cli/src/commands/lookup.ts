@@ -1,6 +1,6 @@
-import { createOnceward } from "@onceward/client";
 import { RecordSchema } from "@onceward/client/proto";
 import type { Command } from "commander";
+import { createOnceward } from "../clients.ts";
 import type { Credentials } from "../credentials.ts";
 import { EXIT, Outcome } from "../failure.ts";
 import type { Host } from "../host.ts";
@@ -35,7 +35,7 @@ function hintForKey(namespace: string, key: string): string {
   return ` HTTP guards store METHOD:route:caller:KEY; an admin lists such keys with onceward records list --namespace ${namespace} --prefix POST:`;
 }
 
-function connectCaller(credentials: Credentials) {
-  const onceward = createOnceward(credentials);
+async function connectCaller(credentials: Credentials) {
+  const onceward = await createOnceward(credentials);
   return { api: onceward.api, close: () => void onceward.close() };
 }

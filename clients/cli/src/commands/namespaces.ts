@@ -1,25 +1,26 @@
-import {
-  createTenantAdmin,
-  DeleteNamespaceResponseSchema,
-  type Namespace,
-  NamespaceSchema,
-} from "@onceward/client/admin";
+import type { TenantAdmin } from "@onceward/client/admin";
+import { DeleteNamespaceResponseSchema, type Namespace, NamespaceSchema } from "@onceward/client/proto";
 import type { Command } from "commander";
+import { DELETE_POLICY, FORGET_RECORDS } from "#words/changes";
+import { formatNoun } from "#words/words";
 import { readFieldOptions } from "../arguments.ts";
-import { confirm, type Host, type YesOption } from "../host.ts";
+import { createTenantAdmin } from "../clients.ts";
+import { confirm, type YesOption } from "../confirm.ts";
+import type { Host } from "../host.ts";
 import { collectPages } from "../pages.ts";
-import { changePolicy, type PolicyChangeOptions } from "../policy-change.ts";
+import { changePolicy, type PolicyChangeOptions, withPolicyChange } from "../policy-change.ts";
 import { POLICY_FIELDS, policyRows } from "../policy-fields.ts";
 import { namespacePolicy } from "../policy-targets.ts";
-import { sessions } from "../session.ts";
+import { type Session, sessions } from "../session.ts";
 import { renderFacts, renderTable } from "../table.ts";
 import { formatMoment, Moment, Span } from "../times.ts";
-import { command, group, type LimitOption, withLimit, withPolicyChange, withYes } from "./group.ts";
+import { countRecords } from "./count.ts";
+import { command, group, type LimitOption, withLimit, withYes } from "./group.ts";
 
 /** Returns `onceward namespaces …`: namespaces with a policy of their own. */
 export function namespaceCommands(host: Host): Command {
   const asAdmin = sessions(host, createTenantAdmin);
-  return group("namespaces", "namespaces that set a policy of their own", [
+  return group("namespaces", [
     withLimit(command("list", "Lists these namespaces.", "namespaces list")).action(
       asAdmin(async ({ client, call, output }, { limit }: LimitOption) => {
         const listed = await collectPages(limit, async (page) => {
@@ -29,12 +30,12 @@ export function namespaceCommands(host: Host): Command {
         output.list(NamespaceSchema, listed, [
           ["NAMESPACE", ({ name }) => name],
           ["KEY RETENTION", ({ effectivePolicy }) => new Span(effectivePolicy?.keyRetention)],
-          ["RESULT RETENTION", ({ effectivePolicy }) => new Span(effectivePolicy?.resultRetention)],
+          ["RESULT RETENTION", ({ effectivePolicy }) => new Span(effectivePolicy?.resultRetention), "wide"],
           [
             "ON LEASE EXPIRY",
             ({ effectivePolicy }) => new Map(policyRows(effectivePolicy)).get("on lease expiry") ?? "",
           ],
-          ["CREATED", ({ createdAt }) => new Moment(createdAt)],
+          ["CREATED", ({ createdAt }) => new Moment(createdAt), "wide"],
         ]);
       }),
     ),
@@ -74,10 +75,13 @@ export function namespaceCommands(host: Host): Command {
       asAdmin(async (session, name: string, options: YesOption & { readonly force?: true }) => {
         const { client, call, output } = session;
         const force = options.force === true;
-        const question = force
-          ? `Forget every record in ${name}, and its policy?`
-          : `Remove the policy of ${name}?`;
-        await confirm(host, options, question, force ? name : undefined);
+        await confirm(session, options, {
+          effect: [DELETE_POLICY, ...(force ? [await describeForgotten(session, name)] : [])].join("\n"),
+          question: force
+            ? `Forget every record in ${name}, and its policy?`
+            : `Delete the policy of ${name}?`,
+          typed: name,
+        });
         const reply = await client.deleteNamespace({ name, force }, call);
         const { job } = reply;
         output.message(DeleteNamespaceResponseSchema, reply, () =>
@@ -88,6 +92,13 @@ export function namespaceCommands(host: Host): Command {
       }),
     ),
   ]);
+}
+
+/** Returns how many records are lost with a namespace. */
+async function describeForgotten(session: Session<TenantAdmin>, namespace: string): Promise<string> {
+  const { inProgress, lapsed, completed, released, ambiguous } = await countRecords(session, namespace);
+  const count = inProgress + lapsed + completed + released + ambiguous;
+  return `${FORGET_RECORDS}\nIt has ${formatNoun(count, "record", "records")}, of which ${formatNoun(ambiguous, "is", "are")} ambiguous.`;
 }
 
 function undeclaredCommand(host: Host): Command {

@@ -1,13 +1,14 @@
+import type { Operator } from "@onceward/client/admin";
 import {
   AuditEventSchema,
   CreateTenantApiKeyResponseSchema,
-  createOperator,
   GetServerInfoResponseSchema,
-  type Operator,
   ReplicaSchema,
-} from "@onceward/client/admin";
+} from "@onceward/client/proto";
 import type { Command } from "commander";
 import { degradedStates } from "#words/degraded";
+import { formatDurationMs } from "#words/durations";
+import { createOperator } from "../clients.ts";
 import { AUDIT_COLUMNS, REPLICA_COLUMNS } from "../columns.ts";
 import type { Host } from "../host.ts";
 import { type NewKeyOptions, newKey, withNewKey } from "../new-key.ts";
@@ -25,7 +26,7 @@ import { tenantsCommands } from "./tenants.ts";
 /** Returns `onceward operator …`: the commands of the platform team, with an operator's API key. */
 export function operatorCommands(host: Host): Command {
   const asOperator = sessions(host, createOperator);
-  return group("operator", "commands of the platform team, with an operator's API key", [
+  return group("operator", [
     tenantsCommands(host),
     operatorKeyCommands(host),
     withNewKey(
@@ -77,7 +78,9 @@ export function operatorCommands(host: Host): Command {
             ["schema", info.schemaVersion],
             ["replicas", `${info.replicas}`],
             ["degraded", info.degraded.join(", ") || "no"],
-            ...Object.entries(info.config).sort(([a], [b]) => (a < b ? -1 : 1)),
+            ...Object.entries(info.config)
+              .sort(([a], [b]) => (a < b ? -1 : 1))
+              .map(([name, value]) => [name, settingText(value)] as const),
           ]),
         );
       }),
@@ -92,6 +95,12 @@ export function operatorCommands(host: Host): Command {
       ),
     ).action(asOperator((session, { limit }: LimitOption) => listReplicas(session, limit))),
   ]);
+}
+
+/** Returns a setting's value as it is typed: the service names durations in milliseconds. */
+function settingText(value: string): string {
+  const [, ms] = /^(\d+)ms$/.exec(value) ?? [];
+  return ms === undefined ? value : formatDurationMs(Number(ms));
 }
 
 async function listReplicas({ client, call, output }: Session<Operator>, limit: number): Promise<void> {

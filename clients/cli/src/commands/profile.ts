@@ -26,7 +26,7 @@ const ROLES = Object.fromEntries(KEY_ROLES.map((role) => [role, role])) as Recor
 
 /** Returns `onceward profile …`: stored addresses and API keys. */
 export function profileCommands(host: Host): Command {
-  return group("profile", "stored addresses and API keys", [
+  return group("profile", [
     setCommand(host),
     command("list", "Lists profiles, without their keys.", "profile list").action(
       async (_options: object, command: Command) => {
@@ -141,8 +141,8 @@ function redact(key: string): string {
 }
 
 function renderList(listed: readonly { name: string; address: string; inUse: boolean }[]): string {
-  const rows = listed.map(({ name, address, inUse }) => [name, address, inUse ? "in use" : ""]);
-  return renderTable(["PROFILE", "ADDRESS", ""], rows);
+  const rows = listed.map(({ name, address, inUse }) => [name, inUse ? "yes" : "", address]);
+  return renderTable(["PROFILE", "IN USE", "ADDRESS"], rows, undefined, [undefined, undefined, "key"]);
 }
 
 async function findProfile(host: Host, name: string): Promise<Profiles> {

@@ -1,16 +1,19 @@
 import {
-  createTenantAdmin,
   GetKeyHistoryResponseSchema,
   GetRecordResponseSchema,
+  Record_State,
+  RecordSchema,
   ResolveRecordResponseSchema,
-} from "@onceward/client/admin";
-import { Record_State, RecordSchema } from "@onceward/client/proto";
+} from "@onceward/client/proto";
 import type { Command } from "commander";
 import { MAX_RECONCILED } from "#words/answers";
+import { typedName } from "#words/changes";
 import { resolveAnswers, writeKeys } from "../answers.ts";
 import { parseCount, parseId } from "../arguments.ts";
+import { createTenantAdmin } from "../clients.ts";
+import { confirm } from "../confirm.ts";
 import { UsageError } from "../failure.ts";
-import { confirm, type Host } from "../host.ts";
+import type { Host } from "../host.ts";
 import { collectPages } from "../pages.ts";
 import { type RecordFilterOptions, recordFilter, withRecordFilter } from "../record-filter.ts";
 import { describeAttempts, describeHistory, describeRecord, stateName } from "../record-text.ts";
@@ -19,7 +22,7 @@ import { type ResolveMatchingOptions, resolveMatching } from "../resolve-matchin
 import { sessions } from "../session.ts";
 import { Deadline, Moment, parsePast } from "../times.ts";
 import { countCommand } from "./count.ts";
-import { command, group, type LimitOption, withLimit, withYes } from "./group.ts";
+import { command, group, type LimitOption, withLimit, withTable, withYes } from "./group.ts";
 
 /** The option of commands that show a record. */
 export interface ResultOption {
@@ -38,7 +41,7 @@ interface ResolveOptions extends ResolveMatchingOptions {
 
 /** Returns `onceward records …`: the records of keys, and their resolution. */
 export function recordCommands(host: Host): Command {
-  return group("records", "the records of keys, and their resolution", [
+  return group("records", [
     listCommand(host),
     countCommand(host),
     showCommand(host),
@@ -83,12 +86,12 @@ function listCommand(host: Host): Command {
       if (csv !== undefined) await writeKeys(csv, listed.items, links);
       output.list(RecordSchema, listed, [
         ["NAMESPACE", (record) => record.namespace],
-        ["KEY", (record) => record.key],
         ["STATE", (record) => stateName(record)],
-        ["ATTEMPT", (record) => `${record.attempt}`],
-        ["OWNER", (record) => record.owner || "-"],
+        ["ATTEMPT", (record) => `${record.attempt}`, "wide"],
+        ["OWNER", (record) => record.owner || "-", "text"],
         ["CLAIMED", (record) => new Moment(record.claimedAt)],
-        ["EXPIRES", (record) => new Deadline(record.expiresAt)],
+        ["EXPIRES", (record) => new Deadline(record.expiresAt), "wide"],
+        ["KEY", (record) => record.key, "key"],
       ]);
     }),
   );
@@ -96,12 +99,14 @@ function listCommand(host: Host): Command {
 
 function showCommand(host: Host): Command {
   const asAdmin = sessions(host, createTenantAdmin);
-  return command(
-    "show <namespace> <key>",
-    "Shows a key's record and its last attempts, and its result if it is asked for.",
-    "records show charges order-1",
-    "records show charges order-1 --result",
-    "records show charges order-1 --json",
+  return withTable(
+    command(
+      "show <namespace> <key>",
+      "Shows a key's record and its last attempts, and its result if it is asked for.",
+      "records show charges order-1",
+      "records show charges order-1 --result",
+      "records show charges order-1 --json",
+    ),
   )
     .option("--result", "show the contents of the result and the checkpoint")
     .action(
@@ -111,7 +116,7 @@ function showCommand(host: Host): Command {
         if (record === undefined) return;
         output.message(GetRecordResponseSchema, reply, () => {
           const facts = describeRecord(record, { auditTarget, showsResult: result === true });
-          return `${facts}\n${describeAttempts(attempts, record)}`;
+          return `${facts}\n${describeAttempts(attempts, record, output.layout)}`;
         });
       }),
     );
@@ -119,15 +124,17 @@ function showCommand(host: Host): Command {
 
 function historyCommand(host: Host): Command {
   const asAdmin = sessions(host, createTenantAdmin);
-  return command(
-    "history <namespace> <key>",
-    "Shows how many duplicates a key had, how many calls were refused and why, and some of these calls. Counts are lower bounds; calls of the last seconds are missing.",
-    "records history charges order-1",
-    "records history charges order-1 --json",
+  return withTable(
+    command(
+      "history <namespace> <key>",
+      "Shows how many duplicates a key had, how many calls were refused and why, and some of these calls. Counts are lower bounds; calls of the last seconds are missing.",
+      "records history charges order-1",
+      "records history charges order-1 --json",
+    ),
   ).action(
     asAdmin(async ({ client, call, output }, namespace: string, key: string) => {
       const history = await client.getKeyHistory({ namespace, key }, call);
-      output.message(GetKeyHistoryResponseSchema, history, () => describeHistory(history));
+      output.message(GetKeyHistoryResponseSchema, history, () => describeHistory(history, output.layout));
     }),
   );
 }
@@ -179,7 +186,7 @@ function resolveCommand(host: Host): Command {
           const { client, call, output } = session;
           const { reason, fencingToken = 0n } = options;
           checkResolveOptions(key, options);
-          if (options.allMatching) return resolveMatching(session, host, namespace, options);
+          if (options.allMatching) return resolveMatching(session, namespace, options);
           if (options.answers !== undefined) {
             return resolveAnswers(session, host, namespace, options.answers, options);
           }
@@ -188,7 +195,9 @@ function resolveCommand(host: Host): Command {
           }
           const resolution = await readResolution(options);
           const request = { namespace, key, resolution: resolutionMessage(resolution), reason, fencingToken };
-          await confirm(host, options, `${RESOLVED[resolution.case].ask} ${namespace} ${key}?`);
+          const question = `${RESOLVED[resolution.case].ask} ${namespace} ${key}?`;
+          const typed = resolution.case === "forget" ? typedName({ namespace, key }) : undefined;
+          await confirm(session, options, { question, typed });
           const reply = await client.resolveRecord(request, call);
           output.message(
             ResolveRecordResponseSchema,

@@ -1,18 +1,18 @@
-import { createTenantAdmin } from "@onceward/client/admin";
 import type { Command } from "commander";
 import { readFieldOptions } from "../arguments.ts";
+import { createTenantAdmin } from "../clients.ts";
 import { UsageError } from "../failure.ts";
 import type { Host } from "../host.ts";
-import { changePolicy, type PolicyChangeOptions } from "../policy-change.ts";
+import { changePolicy, type PolicyChangeOptions, withPolicyChange } from "../policy-change.ts";
 import { RETENTION_FIELDS } from "../policy-fields.ts";
 import { namespacePolicy, tenantPolicy } from "../policy-targets.ts";
 import { sessions } from "../session.ts";
-import { command, group, withPolicyChange } from "./group.ts";
+import { command, group } from "./group.ts";
 
 /** Returns `onceward retention …`: how long keys and results are remembered. */
 export function retentionCommands(host: Host): Command {
   const asAdmin = sessions(host, createTenantAdmin);
-  return group("retention", "how long keys and results are remembered", [
+  return group("retention", [
     withPolicyChange(
       command(
         "set [namespace]",

@@ -1,11 +1,7 @@
-import {
-  createOperator,
-  ListTenantUsageRequest_Order,
-  type TenantUsage,
-  TenantUsageSchema,
-} from "@onceward/client/admin";
+import { ListTenantUsageRequest_Order, type TenantUsage, TenantUsageSchema } from "@onceward/client/proto";
 import type { Command } from "commander";
 import { choiceOption } from "../choices.ts";
+import { createOperator } from "../clients.ts";
 import type { Host } from "../host.ts";
 import type { Column } from "../output.ts";
 import { collectPages } from "../pages.ts";
@@ -28,13 +24,13 @@ const ORDERS = {
 const COLUMNS: readonly Column<TenantUsage>[] = [
   ["TENANT", ({ tenant }) => tenant],
   ["CLAIMS/S", ({ now }) => (now?.claimsPerSecond ?? 0).toFixed(1)],
-  ["RECENT CLAIMS", ({ recentClaims }) => `${recentClaims}`],
+  ["RECENT CLAIMS", ({ recentClaims }) => `${recentClaims}`, "wide"],
   ["REFUSED", ({ recentRefused }) => `${recentRefused}`],
-  ["SINCE", ({ recentSince }) => new Moment(recentSince)],
+  ["SINCE", ({ recentSince }) => new Moment(recentSince), "wide"],
   ["LIVE RECORDS", ({ liveRecords, quotas }) => ofQuota(liveRecords, quotas?.liveRecords)],
   ["STORED BYTES", ({ storedBytes, quotas }) => ofQuota(storedBytes, quotas?.storedBytes)],
-  ["NAMESPACES", ({ declaredNamespaces }) => `${declaredNamespaces}`],
-  ["JOBS", ({ unfinishedRecordJobs }) => `${unfinishedRecordJobs}`],
+  ["NAMESPACES", ({ declaredNamespaces }) => `${declaredNamespaces}`, "wide"],
+  ["JOBS", ({ unfinishedRecordJobs }) => `${unfinishedRecordJobs}`, "wide"],
 ];
 
 /** Returns `operator usage`. */

@@ -1,18 +1,19 @@
-import { createTenantAdmin, TenantSchema } from "@onceward/client/admin";
+import { TenantSchema } from "@onceward/client/proto";
 import type { Command } from "commander";
 import { readFieldOptions } from "../arguments.ts";
+import { createTenantAdmin } from "../clients.ts";
 import type { Host } from "../host.ts";
-import { changePolicy, type PolicyChangeOptions } from "../policy-change.ts";
+import { changePolicy, type PolicyChangeOptions, withPolicyChange } from "../policy-change.ts";
 import { POLICY_FIELDS } from "../policy-fields.ts";
 import { tenantPolicy } from "../policy-targets.ts";
 import { sessions } from "../session.ts";
 import { describeTenant } from "../tenant-text.ts";
-import { command, group, withPolicyChange } from "./group.ts";
+import { command, group } from "./group.ts";
 
 /** Returns `onceward tenant …`: the tenant and its policy. */
 export function tenantCommands(host: Host): Command {
   const asAdmin = sessions(host, createTenantAdmin);
-  return group("tenant", "your tenant: its policy, quotas and bounds", [
+  return group("tenant", [
     command("show", "Shows the tenant.", "tenant show", "tenant show --json").action(
       asAdmin(async ({ client, call, output }, _options: object) => {
         const { tenant } = await client.getTenant({}, call);

@@ -1,42 +1,35 @@
 import { create } from "@bufbuild/protobuf";
 import { FieldMaskSchema } from "@bufbuild/protobuf/wkt";
-import {
-  createOperator,
-  PolicyBoundsSchema,
-  QuotasSchema,
-  type Tenant,
-  TenantSchema,
-} from "@onceward/client/admin";
+import type { CallOptions } from "@connectrpc/connect";
+import type { Operator } from "@onceward/client/admin";
+import { PolicyBoundsSchema, QuotasSchema, type Tenant, TenantSchema } from "@onceward/client/proto";
 import type { Command } from "commander";
+import { RESUME_MOVING, TENANT_CHANGES } from "#words/changes";
 import { addFieldOptions, readFieldOptions } from "../arguments.ts";
+import { createOperator } from "../clients.ts";
+import { confirm, type YesOption } from "../confirm.ts";
 import { UsageError } from "../failure.ts";
-import { confirm, type Host, type YesOption } from "../host.ts";
+import type { Host } from "../host.ts";
 import { BOUNDS_FIELDS, QUOTA_FIELDS } from "../limit-fields.ts";
 import type { Output } from "../output.ts";
 import { collectPages } from "../pages.ts";
-import { sessions } from "../session.ts";
-import { describeLimitEffects, describeTenant, stateName } from "../tenant-text.ts";
+import { type Session, sessions } from "../session.ts";
+import { describeLimitChange, describeTenant, stateName } from "../tenant-text.ts";
 import { Moment } from "../times.ts";
 import { command, group, type LimitOption, withLimit, withYes } from "./group.ts";
 
-interface ReasonOption {
+interface StateOptions extends YesOption {
   readonly reason: string;
-}
-
-interface ResumeOptions extends ReasonOption {
   readonly notImported?: true;
 }
 
 /** Returns `onceward operator tenants …`. */
 export function tenantsCommands(host: Host): Command {
-  return group("tenants", "the service's tenants", [
-    createCommand(host),
-    listCommand(host),
-    showCommand(host),
-    limitsCommand(host),
-    ...stateCommands(host),
-    deleteCommand(host),
-  ]);
+  return group(
+    "tenants",
+    [createCommand(host), listCommand(host), showCommand(host), limitsCommand(host), ...stateCommands(host)],
+    "the service's tenants",
+  );
 }
 
 function createCommand(host: Host): Command {
@@ -70,7 +63,7 @@ function listCommand(host: Host): Command {
         ["STATE", ({ state }) => stateName(state)],
         ["OPERATIONS/S", ({ quotas }) => `${quotas?.operationsPerSecond ?? "unlimited"}`],
         ["LIVE RECORDS", ({ quotas }) => `${quotas?.liveRecords ?? "unlimited"}`],
-        ["CREATED", ({ createdAt }) => new Moment(createdAt)],
+        ["CREATED", ({ createdAt }) => new Moment(createdAt), "wide"],
       ]);
     }),
   );
@@ -88,88 +81,116 @@ function showCommand(host: Host): Command {
 
 function limitsCommand(host: Host): Command {
   const asOperator = sessions(host, createOperator);
-  return withLimits(
-    command(
-      "limits <tenant>",
-      "Sets the bounds of a tenant's policies and its quotas. Takes effect on every replica within 10 s.",
-      "operator tenants limits acme --operations-per-second 500 --burst 1000",
-      "operator tenants limits acme --max-key-retention 30d --stored-bytes none",
-      "operator tenants limits acme --operations-per-second 200 --quota-dry-run true",
-    ).option("--dry-run", "show the result and what it does to the present use, and change nothing"),
-  ).action(
-    asOperator(async ({ client, call, output }, name: string, options: { readonly dryRun?: true }) => {
-      const { policyBounds, quotas, paths } = readLimits(options);
-      if (paths.length === 0) throw new UsageError("Nothing to set: give one of the limits' options.");
-      const updateMask = create(FieldMaskSchema, { paths });
-      const validateOnly = options.dryRun === true;
-      const request = {
-        name,
-        policyBounds,
-        quotas,
-        updateMask,
-        validateOnly,
-      };
-      const before = validateOnly ? await client.getTenant({ name }, call) : undefined;
-      const { tenant } = await client.updateTenantLimits(request, call);
-      printTenant(output, tenant);
-      if (before?.tenant === undefined || tenant === undefined || output.isJson) return;
-      const { tenants } = await client.listTenantUsage({ tenant: name }, call);
-      const usage = tenants.find((each) => each.tenant === name);
-      if (usage !== undefined) output.remark(describeLimitEffects(usage, before.tenant, tenant));
-    }),
+  return withYes(
+    withLimits(
+      command(
+        "limits <tenant>",
+        "Sets the bounds of a tenant's policies and its quotas. Shows what they do to the present use, and asks. Takes effect on every replica within 10 s.",
+        "operator tenants limits acme --operations-per-second 500 --burst 1000",
+        "operator tenants limits acme --max-key-retention 30d --stored-bytes none --yes",
+        "operator tenants limits acme --operations-per-second 200 --quota-dry-run true --dry-run",
+      ).option("--dry-run", "show the effect, and change nothing"),
+    ),
+  ).action(asOperator((session, name: string, options: LimitsOptions) => setLimits(session, name, options)));
+}
+
+interface LimitsOptions extends YesOption {
+  readonly dryRun?: true;
+}
+
+/** Shows the effect of new limits, asks, and sets them, unless the limits were changed in the meantime. */
+async function setLimits(session: Session<Operator>, name: string, options: LimitsOptions): Promise<void> {
+  const { client, call, output } = session;
+  const { policyBounds, quotas, paths } = readLimits(options);
+  if (paths.length === 0) throw new UsageError("Nothing to set: give one of the limits' options.");
+  const { tenant: before } = await client.getTenant({ name }, call);
+  if (before === undefined) return;
+  const update = async (validateOnly: boolean) => {
+    const updateMask = create(FieldMaskSchema, { paths });
+    const request = { name, policyBounds, quotas, updateMask, validateOnly, etag: before.etag };
+    return (await client.updateTenantLimits(request, call)).tenant ?? before;
+  };
+  const after = await update(true);
+  const { tenants } = await client.listTenantUsage({ tenant: name }, call);
+  const usage = tenants.find((each) => each.tenant === name);
+  const { text: effect, refuses } = describeLimitChange(usage, before, after);
+  if (options.dryRun) return output.message(TenantSchema, after, () => effect);
+  const question = `Set the limits of ${name}?`;
+  await confirm(session, options, { effect, question, typed: refuses ? name : undefined });
+  const done = await update(false);
+  output.message(
+    TenantSchema,
+    done,
+    () => `Set the limits of tenant ${name}; every replica follows within 10 s.\n`,
   );
 }
 
 function stateCommands(host: Host): Command[] {
-  const asOperator = sessions(host, createOperator);
   return [
-    withYes(
+    stateCommand(
+      host,
+      "suspend",
       command(
         "suspend <tenant>",
         "Refuses a tenant's calls on every replica within 10 s; its records stay.",
         "operator tenants suspend acme --reason 'unpaid since May'",
       ),
-    )
-      .requiredOption("--reason <text>", "why, for the audit")
-      .action(
-        asOperator(async ({ client, call, output }, name: string, options: ReasonOption & YesOption) => {
-          const { reason } = options;
-          await confirm(host, options, `Refuse all calls of tenant ${name}?`, name);
-          const { tenant } = await client.suspendTenant({ name, reason }, call);
-          printTenant(output, tenant);
-        }),
+      (client, { name, reason }, call) => client.suspendTenant({ name, reason }, call),
+    ),
+    stateCommand(
+      host,
+      "resume",
+      command(
+        "resume <tenant>",
+        "Serves a suspended or a moving tenant again, within 10 s.",
+        "operator tenants resume acme --reason 'paid'",
+        "operator tenants resume acme --not-imported --reason 'the move was given up'",
+      ).option("--not-imported", "for a moving tenant: confirm that no other installation has imported it"),
+      (client, request, call) => client.resumeTenant(request, call),
+    ),
+    stateCommand(
+      host,
+      "delete",
+      command(
+        "delete <tenant>",
+        "Refuses a tenant's calls permanently, and removes its records in the background.",
+        "operator tenants delete acme --reason 'contract ended'",
       ),
-    command(
-      "resume <tenant>",
-      "Serves a suspended or a moving tenant again, within 10 s.",
-      "operator tenants resume acme --reason 'paid'",
-      "operator tenants resume acme --not-imported --reason 'the move was given up'",
-    )
-      .requiredOption("--reason <text>", "why, for the audit")
-      .option("--not-imported", "for a moving tenant: confirm that no other installation has imported it")
-      .action(
-        asOperator(async ({ client, call, output }, name: string, options: ResumeOptions) => {
-          const { reason, notImported = false } = options;
-          const { tenant } = await client.resumeTenant({ name, reason, notImported }, call);
-          printTenant(output, tenant);
-        }),
-      ),
+      (client, { name, reason }, call) => client.deleteTenant({ name, reason }, call),
+    ),
   ];
 }
 
-function deleteCommand(host: Host): Command {
+/** Sends a change of a tenant's state. */
+type SendChange = (
+  client: Operator,
+  request: { readonly name: string; readonly reason: string; readonly notImported: boolean },
+  call: CallOptions,
+) => Promise<{ readonly tenant?: Tenant | undefined }>;
+
+/** Makes the command of a change of a tenant's state: it says what follows, and asks for the tenant's name. */
+function stateCommand(
+  host: Host,
+  change: keyof typeof TENANT_CHANGES,
+  made: Command,
+  send: SendChange,
+): Command {
   const asOperator = sessions(host, createOperator);
-  return withYes(
-    command(
-      "delete <tenant>",
-      "Refuses a tenant's calls permanently, and removes its records in the background.",
-      "operator tenants delete acme --reason 'contract ended'",
-    ).requiredOption("--reason <text>", "why, for the audit"),
-  ).action(
-    asOperator(async ({ client, call, output }, name: string, options: ReasonOption & YesOption) => {
-      await confirm(host, options, `Delete tenant ${name} and all its records?`, name);
-      const { tenant } = await client.deleteTenant({ name, reason: options.reason }, call);
-      printTenant(output, tenant);
+  const { action, effect: always, done } = TENANT_CHANGES[change];
+  return withYes(made.requiredOption("--reason <text>", "why, for the audit")).action(
+    asOperator(async (session, name: string, options: StateOptions) => {
+      const { client, call, output } = session;
+      const { reason, notImported = false } = options;
+      const effect = notImported ? `${always}\n${RESUME_MOVING}` : always;
+      await confirm(session, options, { effect, question: `${action} the tenant ${name}?`, typed: name });
+      const { tenant } = await send(client, { name, reason, notImported }, call);
+      if (tenant === undefined) return;
+      output.message(
+        TenantSchema,
+        tenant,
+        () =>
+          `${done} the tenant ${name}: it is ${stateName(tenant.state)}. Every replica follows within 10 s.\n`,
+      );
     }),
   );
 }

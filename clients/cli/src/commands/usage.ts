@@ -1,13 +1,13 @@
 import { type Duration, durationMs, type Timestamp } from "@bufbuild/protobuf/wkt";
 import {
-  createTenantAdmin,
   GetUsageNowResponseSchema,
   GetUsageRequest_Grouping,
   type UsageHour,
   UsageHourSchema,
   type UsageNow,
-} from "@onceward/client/admin";
+} from "@onceward/client/proto";
 import type { Command } from "commander";
+import { createTenantAdmin } from "../clients.ts";
 import type { Host } from "../host.ts";
 import { requireNamespace } from "../known-names.ts";
 import { describeLateness, sumLateness } from "../lateness.ts";
@@ -68,7 +68,7 @@ function latency(duration: Duration | undefined): string {
 /** Returns `onceward usage …`: claims by hour and namespace. */
 export function usageCommands(host: Host): Command {
   const asAdmin = sessions(host, createTenantAdmin);
-  return group("usage", "claims by hour and namespace", [
+  return group("usage", [
     withLimit(
       command(
         "show",
@@ -93,24 +93,24 @@ export function usageCommands(host: Host): Command {
             ...(byHour && { grouping: GetUsageRequest_Grouping.HOUR }),
           };
           const listed = await collectUsage({ client, call }, filter, limit);
-          const count = (heading: string, counter: Counter) =>
-            [heading, (usage: UsageHour) => `${usage[counter]}`] as const;
+          const count = (heading: string, counter: Counter, fit?: "wide") =>
+            [heading, (usage: UsageHour) => `${usage[counter]}`, fit] as const;
           output.list(UsageHourSchema, listed, [
             ["HOUR", ({ hour }) => new Moment(hour)],
             ["NAMESPACE", (usage) => usage.namespace || (byHour ? "all" : "-")],
             count("CLAIMS", "claims"),
-            count("GRANTED", "granted"),
+            count("GRANTED", "granted", "wide"),
             ["DUPLICATES", ({ replayed, inProgress }) => `${replayed + inProgress}`],
-            count("REPLAYED", "replayed"),
-            count("IN PROGRESS", "inProgress"),
-            count("AMBIGUOUS", "ambiguous"),
+            count("REPLAYED", "replayed", "wide"),
+            count("IN PROGRESS", "inProgress", "wide"),
+            count("AMBIGUOUS", "ambiguous", "wide"),
             count("MISMATCHES", "mismatches"),
-            count("TOO OLD", "lateKeysRefused"),
-            ...REFUSED.map(([heading, counter]) => count(heading, counter)),
-            count("RECLAIMS", "reclaims"),
-            count("FENCED", "fenced"),
-            count("COMPLETIONS", "completions"),
-            count("SWEPT", "swept"),
+            count("TOO OLD", "lateKeysRefused", "wide"),
+            ...REFUSED.map(([heading, counter]) => count(heading, counter, "wide")),
+            count("RECLAIMS", "reclaims", "wide"),
+            count("FENCED", "fenced", "wide"),
+            count("COMPLETIONS", "completions", "wide"),
+            count("SWEPT", "swept", "wide"),
           ]);
           if (output.isJson) return;
           for (const [name, buckets] of sumLateness(listed.items))

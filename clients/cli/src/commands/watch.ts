@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { createTenantAdmin, type TenantAdmin } from "@onceward/client/admin";
+import type { TenantAdmin } from "@onceward/client/admin";
 import { type Command, InvalidArgumentError } from "commander";
 import { parseDurationMs } from "#words/durations";
+import { createTenantAdmin } from "../clients.ts";
 import { describeFailure, EXIT, exitCodeOf, failureJson } from "../failure.ts";
 import type { Host } from "../host.ts";
 import { requireNamespace } from "../known-names.ts";
@@ -53,7 +54,7 @@ async function look(session: Session<TenantAdmin>, namespace: string, isOnly: bo
     const snapshot = await readSnapshot(session, namespace);
     output.line(snapshotJson(snapshot), () => describeSnapshot(snapshot));
   } catch (error) {
-    const failure = asFailure(error, requestId);
+    const failure = await asFailure(error, requestId);
     if (isOnly || exitCodeOf(failure) !== EXIT.unavailable) throw failure;
     host.warn(`${output.isJson ? failureJson(failure) : describeFailure(failure)}\n`);
   }

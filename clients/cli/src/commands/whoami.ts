@@ -1,10 +1,6 @@
-import {
-  createIdentity,
-  type WhoAmIResponse,
-  WhoAmIResponse_Kind,
-  WhoAmIResponseSchema,
-} from "@onceward/client/admin";
+import { type WhoAmIResponse, WhoAmIResponse_Kind, WhoAmIResponseSchema } from "@onceward/client/proto";
 import type { Command } from "commander";
+import { createIdentity } from "../clients.ts";
 import type { Host } from "../host.ts";
 import { roleName } from "../new-key.ts";
 import { enumName } from "../output.ts";

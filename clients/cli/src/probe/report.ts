@@ -33,7 +33,7 @@ function textOf({ url, effects, requests, findings }: Report): string {
   const failures = findings.filter(({ verdict }) => verdict.kind === "failed");
   return [
     `${url}: ${counts}; ${requests} requests. Effects: ${effects}.\n\n`,
-    renderTable(["CHECK", "RESULT", "DETAIL"], rows),
+    renderTable(["CHECK", "RESULT", "DETAIL"], rows, undefined, [undefined, undefined, "text"]),
     ...failures.map(
       ({ check, commands }) =>
         `\n${check.id}: ${check.fact} To repeat it, with a key of its own:\n${commands.map((line) => `  ${line}\n`).join("")}`,

@@ -1,5 +1,6 @@
 import { timestampDate } from "@bufbuild/protobuf/wkt";
 import type { ApiKey } from "@onceward/gen/onceward/v1/tenant_pb.ts";
+import { REVOKE_KEY } from "@onceward/words/changes";
 import { type ReactNode, useState } from "react";
 import { describeHour } from "../../format/time.ts";
 import { useSession } from "../../session/session.ts";
@@ -123,7 +124,7 @@ export function RevokeKeyDialog({ apiKey, revoke, close }: RevokeKeyDialogProps)
           "Last used": <LastUse at={lastUsedAt} />,
         }}
       />
-      <p>Calls with it are refused from then on. It can't be undone.</p>
+      <p>{REVOKE_KEY}</p>
       {id === actor && <p>You are signed in with this key: your session ends with it.</p>}
     </ConfirmDialog>
   );

@@ -7,7 +7,6 @@ import {
   isResolvable,
   resolutionMessage,
   resolutionsOf,
-  typedName,
 } from "./resolution.ts";
 
 describe("A resolution", () => {
@@ -57,12 +56,5 @@ describe("A resolution", () => {
   it("of a completed record can only be to forget it", () => {
     expect(resolutionsOf({ state: Record_State.COMPLETED })).toEqual(["forget"]);
     expect(resolutionsOf({ state: Record_State.AMBIGUOUS })).toEqual(["complete", "release", "forget"]);
-  });
-
-  it("is confirmed by the key, or by the namespace if the key is hard to type", () => {
-    expect(typedName({ namespace: "charges", key: "order-7" })).toBe("order-7");
-    for (const key of [" order-7", "\u202eorder", "é", "k".repeat(65)]) {
-      expect(typedName({ namespace: "charges", key }), key).toBe("charges");
-    }
   });
 });

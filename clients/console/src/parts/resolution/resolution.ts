@@ -100,11 +100,6 @@ export const RESOLUTIONS = {
   },
 } satisfies Readonly<globalThis.Record<ResolutionKind, object>>;
 
-/** Returns what has to be typed before a record is forgotten: its key, or its namespace if the key is hard to type. */
-export function typedName({ namespace, key }: Pick<Record, "namespace" | "key">): string {
-  return /^[!-~]{1,64}$/.test(key) ? key : namespace;
-}
-
 function jsonProblem(text: string, contentType: string): string | undefined {
   const isJson = /^application\/(.+\+)?json\b/i.test(contentType.trim());
   if (!isJson || text.trim() === "") return undefined;

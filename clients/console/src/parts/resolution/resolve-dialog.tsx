@@ -1,4 +1,5 @@
 import type { Record } from "@onceward/gen/onceward/v1/record_pb.ts";
+import { typedName } from "@onceward/words/changes";
 import { type ReactNode, useState } from "react";
 import { formatNoun } from "../../format/quantity.ts";
 import common from "../../styles/common.module.css";
@@ -13,7 +14,6 @@ import {
   type ResolutionKind,
   resolutionMessage,
   resolutionsOf,
-  typedName,
 } from "./resolution.ts";
 import { unresolvedError, useResolveEach } from "./resolve-each.ts";
 import { ResultFields } from "./result-fields.tsx";

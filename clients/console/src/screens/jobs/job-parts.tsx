@@ -1,6 +1,7 @@
 import { useMutation } from "@connectrpc/connect-query";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import { type RecordJob, RecordJob_State } from "@onceward/gen/onceward/v1/tenant_pb.ts";
+import { CANCEL_JOB } from "@onceward/words/changes";
 import { isUnfinished, progressOf, titleOf } from "@onceward/words/job-words";
 import { useState } from "react";
 import { ConfirmDialog } from "../../parts/confirm-dialog.tsx";
@@ -61,10 +62,7 @@ export function CancelButton({ job, look }: { readonly job: RecordJob; readonly 
             {titleOf(job)}
             {job.namespace !== "" && ` in ${job.namespace}`}: {progressOf(job)}.
           </p>
-          <p>
-            The job changes no further record. The changed records stay changed; a cancelled job cannot be
-            continued.
-          </p>
+          <p>{CANCEL_JOB}</p>
         </ConfirmDialog>
       )}
     </>

@@ -2,6 +2,7 @@ import { useMutation, useQuery } from "@connectrpc/connect-query";
 import { NAMESPACE_PATTERN } from "@onceward/gen/limits.ts";
 import { type CountRecordsResponse, TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import type { Namespace } from "@onceward/gen/onceward/v1/tenant_pb.ts";
+import { DELETE_POLICY, FORGET_RECORDS } from "@onceward/words/changes";
 import { useState } from "react";
 import { Link, useLocation, useParams } from "wouter";
 import { formatNoun } from "../../format/quantity.ts";
@@ -117,7 +118,7 @@ function DeleteNamespace({ namespace: { name, etag }, close }: DeleteNamespacePr
       act={act}
       close={close}
     >
-      <p>The namespace then follows the tenant's policy. Its values can't be brought back.</p>
+      <p>{DELETE_POLICY}</p>
       {records === undefined ? (
         <Unanswered query={counts} rows={1} />
       ) : (
@@ -147,10 +148,7 @@ function RecordsNote({ records, force, setForce }: RecordsNoteProps) {
       </p>
       <label className={styles.tick}>
         <input type="checkbox" checked={force} onChange={(event) => setForce(event.target.checked)} />
-        <span>
-          Forget the records, as if their keys had never been claimed: a duplicate of any of them does its
-          effect a second time.
-        </span>
+        <span>{FORGET_RECORDS}</span>
       </label>
     </>
   );

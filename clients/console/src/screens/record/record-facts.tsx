@@ -2,7 +2,7 @@ import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { useQuery } from "@connectrpc/connect-query";
 import { type Record, Record_State, Result_Kind } from "@onceward/gen/onceward/v1/record_pb.ts";
 import { type GetKeyHistoryResponse, TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
-import { keyHistoryOf } from "@onceward/words/key-history";
+import { keyHistoryOf, NO_HISTORY } from "@onceward/words/key-history";
 import { leaseOf } from "@onceward/words/record-lease";
 import { useState } from "react";
 import { Link } from "wouter";
@@ -153,11 +153,7 @@ export function Duplicates({ query }: { readonly query: ReturnType<typeof useKey
 function Counts({ history }: { readonly history: GetKeyHistoryResponse }) {
   const { answer, parts } = keyHistoryOf(history);
   if (answer === undefined) {
-    return (
-      <p className={common.quiet}>
-        None is kept. Duplicates are shown some seconds after they come, those of the busiest keys first.
-      </p>
-    );
+    return <p className={common.quiet}>{NO_HISTORY}</p>;
   }
   return (
     <>

@@ -2,13 +2,14 @@ import { type Client, createClient } from "@connectrpc/connect";
 import { useTransport } from "@connectrpc/connect-query";
 import { OperatorService, type ResumeTenantRequest } from "@onceward/gen/onceward/v1/operator_pb.ts";
 import { type Tenant, Tenant_State } from "@onceward/gen/onceward/v1/tenant_pb.ts";
+import { RESUME_MOVING, TENANT_CHANGES } from "@onceward/words/changes";
 import { useState } from "react";
 import { ConfirmDialog } from "../../parts/confirm-dialog.tsx";
 import { useNotice } from "../../parts/notice.tsx";
 import { useRefresh } from "../../parts/refresh.ts";
 import common from "../../styles/common.module.css";
 
-type Change = "suspend" | "resume" | "delete";
+type Change = keyof typeof TENANT_CHANGES;
 
 /** Suspends, resumes and deletes a tenant. */
 export function StateChanges({ tenant }: { readonly tenant: Tenant }) {
@@ -34,34 +35,12 @@ export function StateChanges({ tenant }: { readonly tenant: Tenant }) {
 /** What a request has; those that do not need all of it send a part. */
 type ChangeRequest = Pick<ResumeTenantRequest, "name" | "reason" | "notImported"> & { readonly etag: string };
 
-interface ChangeKind {
-  readonly action: string;
-  readonly effect: string;
-  readonly done: string;
-  readonly send: (client: Client<typeof OperatorService>, request: ChangeRequest) => Promise<unknown>;
-}
+type Send = (client: Client<typeof OperatorService>, request: ChangeRequest) => Promise<unknown>;
 
-const CHANGES: Readonly<Record<Change, ChangeKind>> = {
-  suspend: {
-    action: "Suspend",
-    effect:
-      "Within 10 s every call of the tenant is refused (TENANT_SUSPENDED), until it is resumed. Its records stay.",
-    done: "Suspended",
-    send: (client, { name, reason }) => client.suspendTenant({ name, reason }),
-  },
-  resume: {
-    action: "Resume",
-    effect: "Within 10 s the tenant's calls are answered again.",
-    done: "Resumed",
-    send: (client, { name, reason, notImported }) => client.resumeTenant({ name, reason, notImported }),
-  },
-  delete: {
-    action: "Delete",
-    effect:
-      "The tenant's calls are refused permanently, and its records are removed in the background. This can't be undone: every key is forgotten, so a duplicate does its effect a second time.",
-    done: "Deleted",
-    send: (client, { name, reason, etag }) => client.deleteTenant({ name, reason, etag }),
-  },
+const SENDS: Readonly<Record<Change, Send>> = {
+  suspend: (client, { name, reason }) => client.suspendTenant({ name, reason }),
+  resume: (client, { name, reason, notImported }) => client.resumeTenant({ name, reason, notImported }),
+  delete: (client, { name, reason, etag }) => client.deleteTenant({ name, reason, etag }),
 };
 
 interface StateDialogProps {
@@ -75,7 +54,7 @@ function StateDialog({ tenant: { name, etag, state }, change, close }: StateDial
   const notImported = state === Tenant_State.MOVING;
   const refresh = useRefresh();
   const notify = useNotice();
-  const { action, effect, done, send } = CHANGES[change];
+  const { action, effect, done } = TENANT_CHANGES[change];
   return (
     <ConfirmDialog
       title={`${action} the tenant ${name}?`}
@@ -85,18 +64,13 @@ function StateDialog({ tenant: { name, etag, state }, change, close }: StateDial
       look={change === "resume" ? "plain" : "danger"}
       close={close}
       act={async (reason) => {
-        await send(client, { name, etag, reason, notImported });
+        await SENDS[change](client, { name, etag, reason, notImported });
         notify(`${done} the tenant ${name}.`);
         await refresh(OperatorService);
       }}
     >
       <p>{effect}</p>
-      {change === "resume" && notImported && (
-        <p>
-          The tenant is moving. Resume it only if no other installation has imported it: both would grant the
-          same keys.
-        </p>
-      )}
+      {change === "resume" && notImported && <p>{RESUME_MOVING}</p>}
     </ConfirmDialog>
   );
 }
