@@ -2,14 +2,16 @@ import type { GetUsageNowResponse } from "@onceward/gen/onceward/v1/tenant_admin
 import type { UsageNow } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { useQueryClient } from "@tanstack/react-query";
 import { type ReactNode, useState } from "react";
-import { useSearchParams } from "wouter";
+import { Link, useSearchParams } from "wouter";
 import { formatNoun, inSentence } from "../../format/quantity.ts";
+import { formatAbsolute } from "../../format/time.ts";
 import { CliHint } from "../../parts/copy-button.tsx";
 import { DataTable } from "../../parts/data-table.tsx";
 import { SelectField } from "../../parts/field.tsx";
 import { FilterBar, NamespaceField, useFilters, useNamespace } from "../../parts/filter-bar.tsx";
 import { Empty, ErrorState, Loading } from "../../parts/list-states.tsx";
 import { StateMark, type StateTone } from "../../parts/state-mark.tsx";
+import { useConnection } from "../../session/connection.ts";
 import { Screen } from "../../shell/screen.tsx";
 import styles from "../../styles/screens.module.css";
 import {
@@ -47,8 +49,18 @@ export default function Home() {
   const isTrafficAnswered = recent.bars !== undefined || recent.error !== undefined;
   if (!wasAnswered && isTrafficAnswered && checks.every(({ finding }) => finding !== undefined))
     setAnswered(true);
+  const { title, worst } = useTitle(checks, wasAnswered);
   return (
-    <Screen title="Home" answer={summarize(checks)}>
+    <Screen
+      title={title}
+      actions={
+        worst && (
+          <Link href={worst.href} data-look="primary">
+            {worst.finding?.act ?? "See why"}
+          </Link>
+        )
+      }
+    >
       {wasAnswered ? (
         <Answers checks={checks} namespace={namespace} recent={recent} now={now} />
       ) : (
@@ -84,6 +96,7 @@ function FirstRun({ namespace, children }: { readonly namespace: string; readonl
 }
 
 function Dashboard({ checks, namespace, recent, now }: AnswersProps) {
+  const { connection } = useConnection();
   const { range: asked } = useFilters(["range"]);
   const offered = (Object.entries(RANGES) as [Range, (typeof RANGES)[Range]][]).filter(
     ([each]) => each !== "1h" || namespace === "",
@@ -95,7 +108,7 @@ function Dashboard({ checks, namespace, recent, now }: AnswersProps) {
         <DuplicatesStopped bars={recent.bars} now={now?.total} />
       )}
       <CheckTable checks={checks} />
-      {checks.some(({ finding }) => finding?.word === NOT_ANSWERED) && <RetryFailed />}
+      {connection === "answering" && checks.some(isFailed) && <RetryFailed />}
       <h2>Traffic</h2>
       <FilterBar>
         <NamespaceField value={namespace} />
@@ -115,41 +128,58 @@ function RetryFailed() {
   const queryClient = useQueryClient();
   const retry = () => queryClient.refetchQueries({ predicate: ({ state }) => state.status === "error" });
   return (
-    <button type="button" onClick={() => void retry()}>
-      Try again
-    </button>
+    <p>
+      Not all of this is from now.{" "}
+      <button type="button" onClick={() => void retry()}>
+        Try again
+      </button>
+    </p>
   );
 }
 
-function summarize(checks: readonly Check[]): string {
-  const findings = checks.flatMap(({ finding }) => (finding === undefined ? [] : [finding]));
-  if (findings.length < checks.length) return "Checking…";
-  const problems = checks.filter(({ finding }) => finding !== undefined && RANKS[finding.tone] === 0);
-  if (problems.length > 0) {
-    const names = problems.map(({ name }) => inSentence(name)).join("; ");
-    return `${formatNoun(problems.length, "problem", "problems")}: ${names}.`;
+function isFailed({ finding, isStale = false }: Check): boolean {
+  return isStale || finding?.word === NOT_ANSWERED;
+}
+
+/** Returns the title, which is the worst problem, and where it leads. */
+function useTitle(checks: readonly Check[], wasAnswered: boolean) {
+  const { connection, since } = useConnection();
+  if (!wasAnswered) return { title: "Home" };
+  const [worst] = checks.filter(isProblem).toSorted((a, b) => rankOf(a) - rankOf(b));
+  if (worst?.finding !== undefined) {
+    const { headline = `${worst.name}: ${worst.finding.word}` } = worst.finding;
+    return { title: headline, worst };
   }
-  const unanswered = findings.filter(({ word }) => word === NOT_ANSWERED).length;
-  return unanswered === 0
-    ? "Nothing needs your attention."
-    : `${unanswered} of ${formatNoun(checks.length, "check", "checks")} were not answered.`;
+  const unanswered = checks.filter(({ finding }) => finding?.word === NOT_ANSWERED).length;
+  if (unanswered > 0)
+    return { title: `${unanswered} of ${formatNoun(checks.length, "check", "checks")} were not answered` };
+  return connection === "answering"
+    ? { title: "Nothing needs your attention" }
+    : { title: `Nothing needed your attention at ${formatAbsolute(since)}` };
+}
+
+function rankOf({ finding }: Check): number {
+  return finding === undefined ? RANKS.quiet : RANKS[finding.tone];
+}
+
+function isProblem(check: Check): boolean {
+  return rankOf(check) <= RANKS.attention;
 }
 
 /** What needs a person comes first. */
-const RANKS: Readonly<Record<StateTone, number>> = { bad: 0, attention: 0, busy: 1, quiet: 1, good: 2 };
+const RANKS: Readonly<Record<StateTone, number>> = { bad: 0, attention: 1, busy: 2, quiet: 2, good: 3 };
 
 /** The checks that found something, and in a line those that did not. */
 function CheckTable({ checks }: { readonly checks: readonly Check[] }) {
-  const rank = ({ finding }: Check) => (finding === undefined ? 1 : RANKS[finding.tone]);
-  const fine = checks.filter((check) => rank(check) === RANKS.good);
-  const found = checks.filter((check) => !fine.includes(check)).toSorted((a, b) => rank(a) - rank(b));
+  const fine = checks.filter((check) => rankOf(check) === RANKS.good);
+  const found = checks.filter((check) => !fine.includes(check)).toSorted((a, b) => rankOf(a) - rankOf(b));
   return (
     <>
       {found.length > 0 && <FoundTable checks={found} />}
       {fine.length > 0 && (
         <p>
-          <StateMark tone="good" word="Nothing found:" />{" "}
-          {fine.map(({ name }) => inSentence(name)).join("; ")}.
+          <StateMark tone="good" word="Nothing found" /> {fine.map(({ name }) => inSentence(name)).join("; ")}
+          .
         </p>
       )}
     </>
@@ -217,8 +247,9 @@ function Hours({ namespace, range }: { readonly namespace: string; readonly rang
 
 function Chart({ recent, range }: { readonly recent: RecentUse; readonly range: Range }) {
   const { bars, isCut, error, retry } = recent;
-  if (error !== undefined) return <ErrorState error={error} retry={retry} />;
-  if (bars === undefined) return <OutcomesLoading />;
+  if (bars === undefined) {
+    return error === undefined ? <OutcomesLoading /> : <ErrorState error={error} retry={retry} />;
+  }
   if (bars.every(({ claims, refused }) => claims + refused === 0)) {
     return <Empty command="onceward usage show">No claim came in {lastOf(range)}.</Empty>;
   }
