@@ -6,8 +6,10 @@ import { linksFor, type NavigationLink } from "../routes.ts";
 import { useSession } from "../session/session.ts";
 import common from "../styles/common.module.css";
 import styles from "../styles/shell.module.css";
-import { nextKeyState, type Shortcut, START, type Typed } from "./shortcut-keys.ts";
-import { ShortcutContext } from "./use-shortcut.ts";
+import { type Shortcut, ShortcutContext } from "./use-shortcut.ts";
+
+/** Slow enough for a person who looks for the second key. */
+const SEQUENCE_MS = 1_500;
 
 /** Listens for keys: `?`, `g` and a letter, and the keys that the screen names by `useShortcut`. */
 export function ShortcutProvider({ children }: { readonly children: ReactNode }) {
@@ -17,25 +19,21 @@ export function ShortcutProvider({ children }: { readonly children: ReactNode })
   const isOn = choice === "on";
   const [isShown, setShown] = useState(false);
   const [registry] = useState(() => new Map<string, Shortcut>());
-  const state = useRef(START);
+  /** The time of a `g` whose letter is awaited, on the clock of events. */
+  const goAtMs = useRef(Number.NEGATIVE_INFINITY);
 
   useEffect(() => {
     if (!isOn) return undefined;
-    function act(typed: Typed): void {
-      if (typed.kind === "help") setShown(true);
-      if (typed.kind === "go") {
-        const link = linksFor(role).find(({ letter }) => letter === typed.letter);
-        if (link !== undefined) navigate(link.href);
-      }
-      if (typed.kind === "key") registry.get(typed.key)?.run();
-    }
     function onKey(event: KeyboardEvent): void {
-      if (event.defaultPrevented || isForPage(event)) return;
-      const { state: next, typed } = nextKeyState(state.current, event.key, event.timeStamp);
-      state.current = next;
-      if (typed === undefined) return;
-      if (typed.kind !== "key" || registry.has(typed.key)) event.preventDefault();
-      act(typed);
+      const { key, timeStamp } = event;
+      if (event.defaultPrevented || isForPage(event) || key.length !== 1) return;
+      const isGoing = timeStamp - goAtMs.current <= SEQUENCE_MS;
+      goAtMs.current = key === "g" && !isGoing ? timeStamp : Number.NEGATIVE_INFINITY;
+      const link = linksFor(role).find(({ letter }) => letter === key);
+      if (isGoing && link !== undefined) navigate(link.href);
+      if (!isGoing && key === "?") setShown(true);
+      if (!isGoing) registry.get(key)?.run();
+      if (isGoing || key === "g" || key === "?" || registry.has(key)) event.preventDefault();
     }
     window.addEventListener("keydown", onKey);
     return () => window.removeEventListener("keydown", onKey);

@@ -1,5 +1,13 @@
 import { createContext, useContext, useEffect, useRef } from "react";
-import type { Shortcut } from "./shortcut-keys.ts";
+
+/** A key that does something on the screen that is shown. */
+export interface Shortcut {
+  /** One character, as `KeyboardEvent.key` names it. */
+  readonly key: string;
+  /** What it does, for the dialog. */
+  readonly label: string;
+  readonly run: () => void;
+}
 
 interface Registry {
   readonly shortcuts: Map<string, Shortcut>;
