@@ -47,7 +47,12 @@ export default defineConfig({
   lastUpdated: false,
   // Otherwise the first page loads every page that it links to.
   router: { prefetchLinks: false },
-  head: [["link", { rel: "icon", href: "data:," }]],
+  transformHead: ({ siteData }) => [["link", { rel: "icon", href: `${siteData.base}logo.svg` }]],
+  // The first page is wide, and begins with its purpose.
+  transformPageData(page) {
+    if (page.relativePath === "index.md")
+      Object.assign(page.frontmatter, { pageClass: "first", aside: false });
+  },
   ignoreDeadLinks: "localhostLinks",
   markdown: {
     anchor: { slugify },
@@ -61,6 +66,7 @@ export default defineConfig({
     },
   },
   themeConfig: {
+    logo: "/logo.svg",
     outline: [2, 3],
     search: {
       provider: "local",
@@ -90,8 +96,10 @@ export default defineConfig({
         ],
       },
     ],
-    sidebar: GROUPS.map(({ title, pages }) => ({
+    sidebar: GROUPS.map(({ title, pages }, index) => ({
       text: title,
+      // A folded group opens on its own pages.
+      collapsed: index > 0,
       items: pages.map((page) => ({ text: page.title, link: page.slug === "index" ? "/" : `/${page.slug}` })),
     })),
   },
