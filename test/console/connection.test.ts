@@ -89,7 +89,7 @@ describeInBrowser("The page", () => {
     await page.getByRole("button", { name: "Suspended" }).waitFor();
     await page.getByText("The tenant is suspended: its calls are refused").waitFor();
     // What was known stays, dated.
-    await page.getByRole("heading", { name: /^Nothing needed your attention at \d{4}-/ }).waitFor();
+    await page.getByRole("heading", { name: /^Nothing was wrong at \d{4}-/ }).waitFor();
     expect(await page.locator("[data-tone=good]").count()).toBe(0);
     await expectAccessible(page);
     await screenshot(page, "suspended");

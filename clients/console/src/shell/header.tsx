@@ -16,8 +16,8 @@ import { endSession } from "../session/session-end.ts";
 import common from "../styles/common.module.css";
 import styles from "../styles/shell.module.css";
 import { Brand } from "./frame.tsx";
-import { useLive } from "./live.tsx";
-import { useShortcut, useShortcutDialog } from "./use-shortcut.ts";
+import { useLive } from "./live.ts";
+import { shortcutDialog, useShortcut } from "./use-shortcut.ts";
 
 const ROLES: Readonly<Record<Role, string>> = {
   CALLER: "Caller",
@@ -28,7 +28,6 @@ const ROLES: Readonly<Record<Role, string>> = {
 /** The top of the page: whose page it is, whether it shows the present, and the menu. */
 export function Header() {
   const { role, tenant, namespaces } = useSession();
-  const showShortcuts = useShortcutDialog();
   const scope = namespaces.length > 0 ? `, only ${namespaces.length} of the namespaces` : "";
   return (
     <header className={styles.header}>
@@ -42,7 +41,7 @@ export function Header() {
       {role !== "CALLER" && <SearchBox />}
       <div className={styles.switches}>
         {role !== "CALLER" && <LiveButton />}
-        <button type="button" className={styles.wide} onClick={showShortcuts}>
+        <button type="button" className={styles.wide} onClick={() => shortcutDialog.set(true)}>
           Shortcuts
         </button>
         <button type="button" popoverTarget={MENU_ID}>

@@ -10,6 +10,7 @@ import { Header } from "./header.tsx";
 import { Navigation } from "./navigation.tsx";
 import { Screen } from "./screen.tsx";
 import { ScreenBoundary } from "./screen-boundary.tsx";
+import { Shortcuts } from "./shortcuts.tsx";
 
 const CallersPage = lazy(() => import("../screens/caller/caller.tsx"));
 
@@ -23,6 +24,7 @@ export function Shell() {
         Skip to the content
       </a>
       <Header />
+      <Shortcuts />
       <div className={styles.body}>
         {role !== "CALLER" && <Navigation />}
         <main

@@ -19,13 +19,15 @@ interface KeyTableProps {
   readonly keys: readonly ApiKey[];
   /** Between the state and the last use. */
   readonly columns?: readonly Column<ApiKey>[];
+  /** Who created a key; undefined: not known. */
+  readonly creatorOf?: (id: string) => string | undefined;
   /** A link before the button that revokes. */
   readonly act?: (key: ApiKey) => ReactNode;
   readonly revoke: (id: string) => Promise<unknown>;
 }
 
 /** API keys, and the dialog that revokes one. */
-export function KeyTable({ caption, keys, columns = [], act, revoke }: KeyTableProps) {
+export function KeyTable({ caption, keys, columns = [], creatorOf, act, revoke }: KeyTableProps) {
   const [revoking, setRevoking] = useState<ApiKey>();
   const { actor } = useSession();
   const now = useNow();
@@ -50,7 +52,19 @@ export function KeyTable({ caption, keys, columns = [], act, revoke }: KeyTableP
           ...columns,
           ["Last used", ({ lastUsedAt }) => <LastUse at={lastUsedAt} />],
           ["Expires", ({ expiresAt }) => (expiresAt ? <Time at={expiresAt} /> : "never")],
-          ["Created", ({ createdAt }) => <Time at={createdAt} form="absolute" />],
+          [
+            "Created",
+            ({ id, createdAt }) => (
+              <>
+                <Time at={createdAt} form="absolute" />
+                {creatorOf?.(id) !== undefined && (
+                  <div className={common.quiet}>
+                    by <UserText>{creatorOf(id) ?? ""}</UserText>
+                  </div>
+                )}
+              </>
+            ),
+          ],
           [
             "",
             (key) =>

@@ -14,7 +14,7 @@ import { hereWith } from "../../parts/pages.ts";
 import { Screen } from "../../shell/screen.tsx";
 import common from "../../styles/common.module.css";
 import { Rotation } from "./rotation-steps.tsx";
-import { useCreateKey, useRevokeKey } from "./use-key-calls.ts";
+import { useCreateKey, useCreators, useRevokeKey } from "./use-key-calls.ts";
 
 /**
  * The screen "API keys". A secret lives in this component's state alone: no cache and no address has it, and it is gone
@@ -70,6 +70,7 @@ const PAGE_SIZE = 50;
 /** The tenant's keys, newest first, revoked and expired ones too. */
 function KeyList() {
   const page = usePage(TenantAdminService.method.listApiKeys, { pageSize: PAGE_SIZE });
+  const creatorOf = useCreators(page.data?.apiKeys ?? []);
   const revoke = useRevokeKey();
   return (
     <List
@@ -88,6 +89,7 @@ function KeyList() {
           caption="Newest first. The last use is known to the hour."
           keys={apiKeys}
           columns={[ROLE_COLUMN]}
+          creatorOf={creatorOf}
           act={({ id }) => (
             <Link href={hereWith(`?${new URLSearchParams({ rotate: id })}`)} aria-label={`Rotate ${id}`}>
               Rotate

@@ -16,7 +16,7 @@ import { Facts } from "../../parts/facts.tsx";
 import { Pager, usePage } from "../../parts/list.tsx";
 import { ErrorState, Loading } from "../../parts/list-states.tsx";
 import { type Mark, StateMark } from "../../parts/state-mark.tsx";
-import { useLiveInterval } from "../../shell/live.tsx";
+import { useLiveInterval } from "../../shell/live.ts";
 import { Screen } from "../../shell/screen.tsx";
 import common from "../../styles/common.module.css";
 import styles from "../../styles/screens.module.css";

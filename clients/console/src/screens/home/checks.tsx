@@ -14,7 +14,7 @@ import type { Mark } from "../../parts/state-mark.tsx";
 import { Time, useNow } from "../../parts/time.tsx";
 import { useAmbiguousCount, useUnfinishedJobs } from "../../parts/work-counts.ts";
 import { readFailure } from "../../session/failure.ts";
-import { useLiveInterval } from "../../shell/live.tsx";
+import { useLiveInterval } from "../../shell/live.ts";
 import { denialWords } from "../audit/actions.ts";
 import { ADVISED_AT_ONCE, useAdvice } from "../retention/use-advice.ts";
 import { type Bar, barOf, firstOf, totalOf } from "./hours.ts";

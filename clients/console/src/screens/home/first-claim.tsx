@@ -7,7 +7,7 @@ import { useCreateKey } from "../api-keys/use-key-calls.ts";
 import { Samples } from "./samples.tsx";
 
 /** What a tenant does that has made no claim: a key, and a program. Home shows the claim as soon as it came. */
-export function FirstClaim() {
+export default function FirstClaim() {
   const create = useCreateKey();
   const [isCreating, setCreating] = useState(false);
   // In this component's state alone: no cache and no address has a secret.

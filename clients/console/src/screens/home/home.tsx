@@ -1,7 +1,7 @@
 import type { GetUsageNowResponse } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import type { UsageNow } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { useQueryClient } from "@tanstack/react-query";
-import { type ReactNode, useState } from "react";
+import { lazy, type ReactNode, Suspense, useState } from "react";
 import { Link, useSearchParams } from "wouter";
 import { formatNoun, inSentence } from "../../format/quantity.ts";
 import { formatAbsolute } from "../../format/time.ts";
@@ -24,7 +24,6 @@ import {
   useKeyCheck,
   useRetentionCheck,
 } from "./checks.tsx";
-import { FirstClaim } from "./first-claim.tsx";
 import { type Bar, lastOf, RANGES, type Range, totalOf } from "./hours.ts";
 import { NowTable, nowWords } from "./now.tsx";
 import { Outcomes, OutcomesLoading } from "./outcomes.tsx";
@@ -89,10 +88,18 @@ function Answers(props: AnswersProps) {
   );
 }
 
+/** A file of its own: a tenant in use needs no dialog of a new key here. */
+const FirstClaim = lazy(() => import("./first-claim.tsx"));
+
 /** Shows `children` if the last month had claims; else how to make the first one. */
 function FirstRun({ namespace, children }: { readonly namespace: string; readonly children: ReactNode }) {
   const { bars } = useRecentHours(namespace, "30d");
-  return bars !== undefined && totalOf(bars, "claims") === 0 ? <FirstClaim /> : children;
+  if (bars === undefined || totalOf(bars, "claims") > 0) return children;
+  return (
+    <Suspense fallback={<Loading rows={8} />}>
+      <FirstClaim />
+    </Suspense>
+  );
 }
 
 function Dashboard({ checks, namespace, recent, now }: AnswersProps) {
@@ -105,9 +112,9 @@ function Dashboard({ checks, namespace, recent, now }: AnswersProps) {
   return (
     <>
       {recent.bars !== undefined && totalOf(recent.bars, "claims") > 0 && (
-        <DuplicatesStopped bars={recent.bars} now={now?.total} />
+        <DuplicatesStopped bars={recent.bars} {...(now?.total && { now: now.total })} />
       )}
-      <CheckTable checks={checks} />
+      <Checks checks={checks} />
       {connection === "answering" && checks.some(isFailed) && <RetryFailed />}
       <h2>Traffic</h2>
       <FilterBar>
@@ -145,37 +152,42 @@ function isFailed({ finding, isStale = false }: Check): boolean {
 function useTitle(checks: readonly Check[], wasAnswered: boolean) {
   const { connection, since } = useConnection();
   if (!wasAnswered) return { title: "Home" };
-  const [worst] = checks.filter(isProblem).toSorted((a, b) => rankOf(a) - rankOf(b));
-  if (worst?.finding !== undefined) {
-    const { headline = `${worst.name}: ${worst.finding.word}` } = worst.finding;
-    return { title: headline, worst };
-  }
+  const [worst] = checks.toSorted((a, b) => rankOf(a) - rankOf(b));
+  if (worst?.finding !== undefined && rankOf(worst) <= RANKS.attention)
+    return { title: worst.finding.headline ?? `${worst.name}: ${worst.finding.word}`, worst };
   const unanswered = checks.filter(({ finding }) => finding?.word === NOT_ANSWERED).length;
   if (unanswered > 0)
     return { title: `${unanswered} of ${formatNoun(checks.length, "check", "checks")} were not answered` };
-  return connection === "answering"
-    ? { title: "Nothing needs your attention" }
-    : { title: `Nothing needed your attention at ${formatAbsolute(since)}` };
+  const isPresent = connection === "answering";
+  return { title: isPresent ? "Nothing needs your attention" : `Nothing was wrong at ${formatAbsolute(since)}` };
 }
 
 function rankOf({ finding }: Check): number {
   return finding === undefined ? RANKS.quiet : RANKS[finding.tone];
 }
 
-function isProblem(check: Check): boolean {
-  return rankOf(check) <= RANKS.attention;
-}
-
 /** What needs a person comes first. */
 const RANKS: Readonly<Record<StateTone, number>> = { bad: 0, attention: 1, busy: 2, quiet: 2, good: 3 };
 
 /** The checks that found something, and in a line those that did not. */
-function CheckTable({ checks }: { readonly checks: readonly Check[] }) {
+function Checks({ checks }: { readonly checks: readonly Check[] }) {
   const fine = checks.filter((check) => rankOf(check) === RANKS.good);
   const found = checks.filter((check) => !fine.includes(check)).toSorted((a, b) => rankOf(a) - rankOf(b));
   return (
     <>
-      {found.length > 0 && <FoundTable checks={found} />}
+      {found.length > 0 && (
+        <DataTable
+          caption="Is anything wrong?"
+          rows={found}
+          rowKey={({ name }) => name}
+          href={({ href }) => href}
+          columns={[
+            ["Check", ({ name }) => name],
+            ["State", ({ finding }) => finding && <StateMark {...finding} />],
+            ["Detail", ({ finding }) => finding?.detail],
+          ]}
+        />
+      )}
       {fine.length > 0 && (
         <p>
           <StateMark tone="good" word="Nothing found" /> {fine.map(({ name }) => inSentence(name)).join("; ")}
@@ -186,33 +198,8 @@ function CheckTable({ checks }: { readonly checks: readonly Check[] }) {
   );
 }
 
-function FoundTable({ checks }: { readonly checks: readonly Check[] }) {
-  return (
-    <DataTable
-      caption="Is anything wrong?"
-      rows={checks}
-      rowKey={({ name }) => name}
-      href={({ href }) => href}
-      columns={[
-        ["Check", ({ name }) => name],
-        [
-          "State",
-          ({ finding }) => (finding === undefined ? <span aria-busy="true" /> : <StateMark {...finding} />),
-        ],
-        ["Detail", ({ finding }) => finding?.detail],
-      ]}
-    />
-  );
-}
-
 /** What the service is for. */
-function DuplicatesStopped({
-  bars,
-  now,
-}: {
-  readonly bars: readonly Bar[];
-  readonly now: UsageNow | undefined;
-}) {
+function DuplicatesStopped({ bars, now }: { readonly bars: readonly Bar[]; readonly now?: UsageNow }) {
   return (
     <p className={styles.stopped}>
       <strong>{formatNoun(totalOf(bars, "duplicates"), "duplicate", "duplicates")} stopped</strong> in 24 h,
