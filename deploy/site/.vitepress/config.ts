@@ -104,7 +104,8 @@ export default defineConfig({
     })),
   },
   vite: {
-    // The playground imports the client's sources.
+    // The playground imports the client's sources, whose connections by Node no page opens.
+    build: { rollupOptions: { shimMissingExports: true } },
     resolve: { conditions: ["@onceward/source", "module", "browser", "development|production"] },
     // Its esbuild does not know the target of the repository's tsconfig.json.
     esbuild: { tsconfigRaw: { compilerOptions: { target: "es2022" } } },

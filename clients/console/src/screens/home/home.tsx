@@ -159,7 +159,9 @@ function useTitle(checks: readonly Check[], wasAnswered: boolean) {
   if (unanswered > 0)
     return { title: `${unanswered} of ${formatNoun(checks.length, "check", "checks")} were not answered` };
   const isPresent = connection === "answering";
-  return { title: isPresent ? "Nothing needs your attention" : `Nothing was wrong at ${formatAbsolute(since)}` };
+  return {
+    title: isPresent ? "Nothing needs your attention" : `Nothing was wrong at ${formatAbsolute(since)}`,
+  };
 }
 
 function rankOf({ finding }: Check): number {
