@@ -113,7 +113,10 @@ function outsideCode(text: string, change: (prose: string) => string): string {
 
 function outsideSpans(text: string, change: (prose: string) => string): string {
   const spans: string[] = [];
-  const masked = text.replace(/(?<!`)(`+)(?!`).*?(?<!`)\1(?!`)/gs, (span) => `\u0000${spans.push(span) - 1}\u0000`);
+  const masked = text.replace(
+    /(?<!`)(`+)(?!`).*?(?<!`)\1(?!`)/gs,
+    (span) => `\u0000${spans.push(span) - 1}\u0000`,
+  );
   // biome-ignore lint/suspicious/noControlCharactersInRegex: no text contains it, so that it marks a span.
   return change(masked).replace(/\u0000(\d+)\u0000/g, (_, index: string) => spans[Number(index)] ?? "");
 }

@@ -34,7 +34,7 @@ export default function Home() {
   const [parameters] = useSearchParams();
   const namespace = useNamespace(parameters.get("namespace") ?? "");
   const recent = useRecentHours(namespace, "24h");
-  const { data: now } = useUsageNow(namespace);
+  const { data: now, error: nowError } = useUsageNow(namespace);
   const checks = [
     useAmbiguousCheck(namespace),
     useRetentionCheck(namespace),
@@ -45,7 +45,8 @@ export default function Home() {
   ];
   // The rows' heights are not known before: nothing moves if all of them come at once. Later changes stay in place.
   const [wasAnswered, setAnswered] = useState(false);
-  const isTrafficAnswered = recent.bars !== undefined || recent.error !== undefined;
+  const isTrafficAnswered =
+    (recent.bars !== undefined || recent.error !== undefined) && (now !== undefined || nowError !== null);
   if (!wasAnswered && isTrafficAnswered && checks.every(({ finding }) => finding !== undefined))
     setAnswered(true);
   const { title, worst } = useTitle(checks, wasAnswered);
