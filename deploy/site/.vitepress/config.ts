@@ -96,10 +96,8 @@ export default defineConfig({
         ],
       },
     ],
-    sidebar: GROUPS.map(({ title, pages }, index) => ({
+    sidebar: GROUPS.map(({ title, pages }) => ({
       text: title,
-      // A folded group opens on its own pages.
-      collapsed: index > 0,
       items: pages.map((page) => ({ text: page.title, link: page.slug === "index" ? "/" : `/${page.slug}` })),
     })),
   },
