@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
+import { copyFile, mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { readCommandLine } from "../../server/dev/command-line.ts";
@@ -26,6 +26,7 @@ await writeFile(
 const { repository } = JSON.parse(await readFile(join(ROOT, "package.json"), "utf8"));
 const pages = GROUPS.flatMap((group) => group.pages);
 await stagePages(pages, { root: ROOT, target: STAGE, repository });
+await copyFile(join(ROOT, "clients/console/src/styles/icon.svg"), join(STAGE, "public/logo.svg"));
 execFileSync(
   process.execPath,
   [join(SITE, "node_modules/vitepress/bin/vitepress.js"), "build", SITE, "--base", base],

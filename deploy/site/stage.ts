@@ -24,6 +24,8 @@ const LANGUAGES: Readonly<Record<string, string>> = {
   python: "Python",
   go: "Go",
 };
+/** Where a reader of the first page goes next, below its first paragraph. */
+const ACTIONS = "[Start in five minutes](/tutorial) [Playground](/playground) [How it works](/concepts)";
 /** Blocks of these languages with nothing but empty lines between them. */
 const SAME_CODE = /(?:^```(?:js|ts|python|go)\n(?:(?!^```$)[\s\S])*^```\n\n?){2,}/gm;
 
@@ -47,7 +49,8 @@ export async function stagePages(pages: readonly Page[], staging: Staging): Prom
         )
         .replace(SOURCE, (_, name: string, target: string) => `${name}="${picture(target)}"`),
     );
-    await writeFile(join(staging.target, `${page.slug}.md`), withTabs(staged));
+    const begun = page.slug === "index" ? staged.replace(/^#[^\n]+\n\n.+?\n\n/s, `$&${ACTIONS}\n\n`) : staged;
+    await writeFile(join(staging.target, `${page.slug}.md`), withTabs(begun));
     for (const file of pictures) {
       await copyFile(join(staging.root, file), join(staging.target, "public", basename(file)));
     }
@@ -110,7 +113,10 @@ function outsideCode(text: string, change: (prose: string) => string): string {
 
 function outsideSpans(text: string, change: (prose: string) => string): string {
   const spans: string[] = [];
-  const masked = text.replace(/`[^`]+`/g, (span) => `\u0000${spans.push(span) - 1}\u0000`);
+  const masked = text.replace(
+    /(?<!`)(`+)(?!`).*?(?<!`)\1(?!`)/gs,
+    (span) => `\u0000${spans.push(span) - 1}\u0000`,
+  );
   // biome-ignore lint/suspicious/noControlCharactersInRegex: no text contains it, so that it marks a span.
   return change(masked).replace(/\u0000(\d+)\u0000/g, (_, index: string) => spans[Number(index)] ?? "");
 }

@@ -42,6 +42,38 @@ describeInBrowser("The page", () => {
     await page.getByRole("heading", { name: "Audit" }).waitFor();
   });
 
+  test("keeps what it knew while the server does not answer", async () => {
+    const page = await openConsole(server, { key: seedOfRun().adminKey, clock: "movable" });
+    const main = page.getByRole("main");
+    const title = await page.getByRole("heading", { level: 1 }).innerText();
+    const rows = await main.getByRole("row").allInnerTexts();
+    await page.route("**/*", (route) => route.abort("aborted"));
+    await page.clock.runFor(10_000);
+    await page.getByText("The server does not answer.").first().waitFor();
+    await page.clock.runFor(30_000);
+    expect(await page.getByRole("heading", { level: 1 }).innerText()).toBe(title);
+    expect(await main.getByRole("row").count()).toBe(rows.length);
+    expect(await main.innerText()).not.toMatch(/Not answered|does not answer/);
+    await expectAccessible(page);
+    await screenshot(page, "home-offline");
+  });
+
+  test("shows its frame and a sign of work while the first answer is slow", async () => {
+    const page = await openConsole(server, { key: seedOfRun().adminKey, path: "/jobs" });
+    const { promise: released, resolve: release } = Promise.withResolvers<void>();
+    await page.route("**/onceward.v1.IdentityService/WhoAmI", async (route) => {
+      await released;
+      await route.continue();
+    });
+    await page.goto("/console/jobs", { waitUntil: "commit" });
+    await page.getByText("Waiting for the server…").waitFor();
+    await page.getByRole("banner").getByText("Onceward").waitFor();
+    expect(await page.locator("[aria-busy=true]").count()).toBe(1);
+    await screenshot(page, "slow");
+    release();
+    await page.getByRole("heading", { name: "Jobs" }).waitFor();
+  });
+
   test("says that the tenant is suspended, and follows when it is resumed", async () => {
     const tenant = await createTenant(database);
     const key = await createApiKey(database, { tenantId: tenant.id, role: "TENANT_ADMIN" });
@@ -51,12 +83,13 @@ describeInBrowser("The page", () => {
     const usage = () => database.query("select from usage_hours where tenant_id = $1", [tenant.id]);
     await expect.poll(async () => (await usage()).length, { timeout: 30_000 }).toBeGreaterThan(0);
     const page = await openConsole(server, { key, clock: "movable", allowed: { statuses: [400, 403, 412] } });
-    await page.getByText("Nothing needs your attention.").waitFor();
+    await page.getByRole("heading", { name: "Nothing needs your attention" }).waitFor();
     await operator.suspendTenant({ name: tenant.name, reason: "unpaid" });
     await page.clock.runFor(10_000);
     await page.getByRole("button", { name: "Suspended" }).waitFor();
     await page.getByText("The tenant is suspended: its calls are refused").waitFor();
-    await page.getByText(/^\d of 6 checks were not answered\.$/).waitFor();
+    // What was known stays, dated.
+    await page.getByRole("heading", { name: /^Nothing was wrong at \d{4}-/ }).waitFor();
     expect(await page.locator("[data-tone=good]").count()).toBe(0);
     await expectAccessible(page);
     await screenshot(page, "suspended");

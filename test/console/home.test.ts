@@ -51,8 +51,15 @@ describeInBrowser("The screen Home", () => {
     expect(await check("Ambiguous records").innerText()).toMatch(new RegExp(`${matching}\\s+They wait`));
     expect(await check("Retention too short").innerText()).toContain("webhooks");
     const main = await page.locator("main").innerText();
-    expect(main).toMatch(/\d problems: .*ambiguous records.*duplicates stopped in 24 h, of [\d,]+ claims/s);
-    expect(main).toMatch(/Nothing found: .*unfinished jobs/);
+    // The worst problem is the title, with the button that leads to it.
+    expect(await page.getByRole("heading", { level: 1 }).innerText()).toMatch(
+      new RegExp(`^${matching} records wait for you, the oldest for \\d+ `),
+    );
+    expect(await page.getByRole("link", { name: "Decide", exact: true }).getAttribute("href")).toBe(
+      "/console/ambiguous",
+    );
+    expect(main).toMatch(/duplicates stopped in 24 h, of [\d,]+ claims/s);
+    expect(main).toMatch(/Nothing found\s.*unfinished jobs/);
 
     // The current hour and the 23 before it.
     const first = new Date((Math.floor(Date.now() / HOUR_MS) - 23) * HOUR_MS);
@@ -152,12 +159,24 @@ describeInBrowser("The screen Home", () => {
     const tenant = await createTenant(database);
     const key = await createApiKey(database, { tenantId: tenant.id, role: "TENANT_ADMIN" });
     const page = await openConsole(server, { key });
-    await page.getByRole("heading", { name: "Make your first claim" }).waitFor();
-    const sample = await page.getByRole("region", { name: "curl" }).locator("pre").innerText();
-    expect(sample).toContain(`curl ${new URL(page.url()).origin}/onceward.v1.IdempotencyService/Claim`);
+    const sampleOf = (language: string) =>
+      page.getByRole("region", { name: language }).locator("pre").innerText();
+    expect(await sampleOf("curl")).toContain(
+      `curl ${new URL(page.url()).origin}/onceward.v1.IdempotencyService/Claim`,
+    );
+    for (const language of ["TypeScript", "Python", "Go"]) {
+      await page.getByRole("button", { name: language, exact: true }).click();
+      expect(await sampleOf(language)).toContain("http://127.0.0.1:");
+    }
+    await page.getByRole("button", { name: "Create a caller's key" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Create the key" }).click();
+    const secret = await page
+      .getByRole("region", { name: /^The secret of key/ })
+      .getByRole("code")
+      .innerText();
     await expectAccessible(page);
     await screenshot(page, "home-first-claim");
-    await connectClient(server, tenant.apiKey).claim({ namespace: "charges", key: "order-1" });
+    await connectClient(server, secret).claim({ namespace: "charges", key: "order-1" });
     await page.getByText(/0 duplicates stopped in 24 h, of 1 claim/).waitFor({ timeout: 30_000 });
   });
 

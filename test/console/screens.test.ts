@@ -64,7 +64,7 @@ describeInBrowser("Every screen", () => {
   test.each(ROLES)("is reached by keys (%s)", async (role) => {
     const page = await openConsole(server, { key: seedOfRun()[role] });
     const links = page.getByRole("navigation", { name: "Screens" }).getByRole("link");
-    const names = await links.allInnerTexts();
+    const names = await links.allTextContents();
     // The first Tab reaches the link that skips the navigation, and the next ones each link of it.
     await page.keyboard.press("Tab");
     expect(await focused(page)).toMatch(/^a Skip/);

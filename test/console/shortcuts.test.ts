@@ -40,6 +40,29 @@ describeInBrowser("The keys of the console", () => {
     },
   );
 
+  test("wait 1.5 s for the letter after g", async () => {
+    const page = await openConsole(server, { key: seedOfRun().adminKey, path: "/audit", clock: "movable" });
+    const pathAfter = async (waitedMs: number) => {
+      await page.keyboard.press("g");
+      await page.clock.fastForward(waitedMs);
+      await page.keyboard.press("j");
+      return new URL(page.url()).pathname;
+    };
+    expect(await pathAfter(2_000)).toBe("/console/audit");
+    expect(await pathAfter(0)).toBe("/console/jobs");
+    await untilLoaded(page);
+  });
+
+  test("find a tenant for an operator", async () => {
+    const page = await openConsole(server, { key: seedOfRun().operatorKey, path: "/fleet" });
+    await page.keyboard.press("/");
+    await page.keyboard.type("traf");
+    await page.keyboard.press("Enter");
+    await page.getByRole("heading", { name: "Tenants" }).waitFor();
+    await untilLoaded(page);
+    expect(new URL(page.url()).searchParams.get("search")).toBe("traf");
+  });
+
   test("can be switched off, also for the next visit", async () => {
     const page = await openConsole(server, { key: seedOfRun().adminKey });
     const dialog = page.getByRole("dialog", { name: "Shortcuts" });

@@ -58,6 +58,8 @@ describeInBrowser("The sign-in page", () => {
     const field = page.getByLabel("API key");
     expect(await field.getAttribute("type")).toBe("password");
     expect(await field.getAttribute("autocomplete")).toBe("off");
+    expect(await field.evaluate((input) => input === document.activeElement)).toBe(true);
+    expect(await page.getByRole("main").innerText()).toContain(".onceward/admin.key");
     await expectAccessible(page);
     await expectNoSidewaysScroll(page);
     await screenshot(page, "sign-in");

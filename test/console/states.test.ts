@@ -1,8 +1,10 @@
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
+import { expectAccessible } from "../helpers/console/accessibility.ts";
 import { describeInBrowser } from "../helpers/console/chromium.ts";
 import { openConsole, untilLoaded, visit } from "../helpers/console/open-console.ts";
 import { routesOf } from "../helpers/console/routes.ts";
+import { screenshot } from "../helpers/console/screenshots.ts";
 import { seedOfRun } from "../helpers/console/seed.ts";
 import { useConsole } from "../helpers/console/use-console.ts";
 import { createApiKey, createTenant } from "../helpers/servers/tenants.ts";
@@ -49,6 +51,18 @@ describeInBrowser("A screen", () => {
       const page = await openConsole(server, { key, path: "/no-screen" });
       expect(await pathsWithout(page, paths, needed)).toEqual([]);
     }
+  });
+
+  test("of a caller's key explains the key over the whole width, and leads to another", async () => {
+    const page = await openConsole(server, { key: seedOfRun().callerKey, path: "/records" });
+    const main = page.getByRole("main");
+    const { width = 0 } = (await main.boundingBox()) ?? {};
+    expect(width).toBeGreaterThan(1000);
+    expect(await main.innerText()).toContain(".onceward/admin.key");
+    await expectAccessible(page);
+    await screenshot(page, "caller");
+    await page.getByRole("button", { name: "Sign in with another key" }).click();
+    await page.getByLabel("API key").waitFor();
   });
 
   test("without anything to list says so, with the command that does the same", async () => {

@@ -7,9 +7,7 @@ import { SessionGate } from "./session/session-gate.tsx";
 import { SignIn } from "./session/sign-in.tsx";
 import { createTransport } from "./session/transport.ts";
 import { ConnectionBanner } from "./shell/connection-banner.tsx";
-import { LiveProvider } from "./shell/live.tsx";
 import { Shell } from "./shell/shell.tsx";
-import { ShortcutProvider } from "./shell/shortcuts.tsx";
 
 const transport = createTransport();
 const queryClient = createQueryClient();
@@ -27,11 +25,7 @@ export function App() {
             <Route path={ANY_PATH}>
               <ConnectionBanner />
               <SessionGate>
-                <LiveProvider>
-                  <ShortcutProvider>
-                    <Shell />
-                  </ShortcutProvider>
-                </LiveProvider>
+                <Shell />
               </SessionGate>
             </Route>
           </Switch>

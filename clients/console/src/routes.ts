@@ -75,7 +75,7 @@ export const ROUTES: readonly ScreenRoute[] = [
   route("/settings", "tenant", () => import("./screens/settings/settings.tsx"), ["Access", "Settings", "s"]),
 ];
 
-/** Returns the navigation of a role. A caller sees the tenant's, and on its screens which role they need. */
+/** Returns the navigation of a role. A caller, whose page is the same at each address, has the tenant's. */
 export function linksFor(role: Role): readonly NavigationLink[] {
   const own = role === "OPERATOR" ? "operator" : "tenant";
   return ROUTES.flatMap(({ audience, link }) => (link && ["both", own].includes(audience) ? [link] : []));

@@ -47,7 +47,12 @@ export default defineConfig({
   lastUpdated: false,
   // Otherwise the first page loads every page that it links to.
   router: { prefetchLinks: false },
-  head: [["link", { rel: "icon", href: "data:," }]],
+  transformHead: ({ siteData }) => [["link", { rel: "icon", href: `${siteData.base}logo.svg` }]],
+  // The first page is wide, and begins with its purpose.
+  transformPageData(page) {
+    if (page.relativePath === "index.md")
+      Object.assign(page.frontmatter, { pageClass: "first", aside: false });
+  },
   ignoreDeadLinks: "localhostLinks",
   markdown: {
     anchor: { slugify },
@@ -61,6 +66,7 @@ export default defineConfig({
     },
   },
   themeConfig: {
+    logo: "/logo.svg",
     outline: [2, 3],
     search: {
       provider: "local",
@@ -96,7 +102,8 @@ export default defineConfig({
     })),
   },
   vite: {
-    // The playground imports the client's sources.
+    // The playground imports the client's sources, whose connections by Node no page opens.
+    build: { rollupOptions: { shimMissingExports: true } },
     resolve: { conditions: ["@onceward/source", "module", "browser", "development|production"] },
     // Its esbuild does not know the target of the repository's tsconfig.json.
     esbuild: { tsconfigRaw: { compilerOptions: { target: "es2022" } } },

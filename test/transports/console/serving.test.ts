@@ -6,6 +6,7 @@ import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { type BrowserAnswer, browse, postKey } from "../../helpers/console/browser.ts";
 import { createTestDatabase, type TestDatabase } from "../../helpers/database/database.ts";
 import { exchange } from "../../helpers/network/raw-socket.ts";
+import { freePort } from "../../helpers/redis/redis.ts";
 import { startTestServer, type TestServer } from "../../helpers/servers/server.ts";
 import { createTenant } from "../../helpers/servers/tenants.ts";
 
@@ -170,6 +171,13 @@ test("a page not yet built says how to build it; a switched off console has no a
     const { status, json } = await browse(off, path);
     expect([path, status, json]).toMatchObject([path, 404, { code: "unimplemented" }]);
   }
+});
+
+test("the page learns the server's own port for gRPC, unless the system chose it", async () => {
+  expect((await get("/console/api/sign-in-options")).json).toEqual({ oidc: false });
+  const grpcPort = await freePort();
+  const fixed = await startAnother({ ONCEWARD_GRPC_PORT: String(grpcPort) });
+  expect((await browse(fixed, "/console/api/sign-in-options")).json).toEqual({ oidc: false, grpcPort });
 });
 
 test("browsers that reach the console by https keep to it", async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { decadeTicks, durationTicks, linearScale, logScale } from "./scales.ts";
+import { decadeTicks, durationTicks, linearScale, logScale, roundTicks } from "./scales.ts";
 
 describe("scales", () => {
   it("map values to positions and back, also on an axis that points up", () => {
@@ -27,6 +27,16 @@ describe("scales", () => {
 });
 
 describe("ticks", () => {
+  it.each([
+    [0, [0, 1]],
+    [1, [0, 1]],
+    [6, [0, 2, 4, 6]],
+    [817, [0, 500, 1_000]],
+    [1_900, [0, 500, 1_000, 1_500, 2_000]],
+  ])("of counts up to %d are round, and the last is not below it", (max, ticks) => {
+    expect(roundTicks(max)).toEqual(ticks);
+  });
+
   it("of a logarithmic scale are powers of ten", () => {
     expect(decadeTicks(950)).toEqual([1, 10, 100, 1_000]);
     expect(decadeTicks(0)).toEqual([1, 10]);

@@ -52,6 +52,13 @@ export function decadeTicks(max: number): readonly number[] {
   return Array.from({ length: last + 1 }, (_, power) => 10 ** power);
 }
 
+/** Returns whole numbers from 0 to the first that is at least `max`, equally far apart: by 1, 2 or 5 times a power of ten. */
+export function roundTicks(max: number): readonly number[] {
+  const power = 10 ** Math.floor(Math.log10(Math.max(1, max) / 4));
+  const step = Math.max(1, ([1, 2, 5].find((each) => each * power * 4 >= max) ?? 10) * power);
+  return Array.from({ length: Math.max(1, Math.ceil(max / step)) + 1 }, (_, index) => index * step);
+}
+
 const SECOND_MS = 1_000;
 const MINUTE_MS = 60 * SECOND_MS;
 const HOUR_MS = 60 * MINUTE_MS;

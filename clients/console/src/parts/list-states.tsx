@@ -106,9 +106,7 @@ export function Denied({ neededRole }: { readonly neededRole?: Role }) {
     <div className={styles.empty}>
       <p>
         {neededRole === undefined ? "Your role may not see this" : `This is for ${ROLE_WORDS[neededRole]}`}:
-        you are signed in as {ROLE_WORDS[role]}.{" "}
-        {role === "CALLER" && "A caller's key is for services: it claims keys, and does not look at them. "}
-        Sign out, and sign in with another key.
+        you are signed in as {ROLE_WORDS[role]}. Sign out, and sign in with another key.
       </p>
       <CliHint command="onceward whoami" />
     </div>

@@ -3,7 +3,7 @@ import { useQuery } from "@connectrpc/connect-query";
 import { keepPreviousData, type UseQueryResult } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import { Link } from "wouter";
-import { useLiveInterval } from "../shell/live.tsx";
+import { useLiveInterval } from "../shell/live.ts";
 import styles from "../styles/parts.module.css";
 import { CliHint } from "./copy-button.tsx";
 import { Unanswered } from "./list-states.tsx";

@@ -1,4 +1,4 @@
-import { useSyncExternalStore } from "react";
+import { createStore } from "../session/store.ts";
 
 /** What a person chooses for this browser, by name; the first choice is the default. */
 const CHOICES = {
@@ -10,13 +10,12 @@ const CHOICES = {
 type Name = keyof typeof CHOICES;
 type Choice<N extends Name> = (typeof CHOICES)[N][number];
 
-const chosen = new Map<Name, string>();
-const listeners = new Set<() => void>();
+const chosen = createStore(Object.fromEntries(Object.keys(CHOICES).map((name) => [name, readStored(name)])));
 
 /** Returns what was chosen, and the function that chooses. A browser that stores nothing forgets it with the page. */
 export function usePreference<N extends Name>(name: N): readonly [Choice<N>, (next: Choice<N>) => void] {
-  const choice = useSyncExternalStore(subscribe, () => read(name));
-  return [choice, (next) => choose(name, next)];
+  chosen.use();
+  return [read(name), (next) => choose(name, next)];
 }
 
 /** Shows the page in the colours that were chosen. */
@@ -26,22 +25,20 @@ export function applyTheme(): void {
 
 function read<N extends Name>(name: N): Choice<N> {
   const known: readonly Choice<N>[] = CHOICES[name];
-  if (!chosen.has(name)) chosen.set(name, readStored(name) ?? "");
-  return known.find((choice) => choice === chosen.get(name)) ?? (known[0] as Choice<N>);
+  return known.find((choice) => choice === chosen.get()[name]) ?? (known[0] as Choice<N>);
 }
 
 function choose(name: Name, next: string): void {
-  chosen.set(name, next);
+  chosen.set({ ...chosen.get(), [name]: next });
+  applyTheme();
   try {
     localStorage.setItem(keyOf(name), next);
   } catch {
     // The browser forbids it; the choice holds until the page is left.
   }
-  applyTheme();
-  for (const listener of listeners) listener();
 }
 
-function readStored(name: Name): string | null {
+function readStored(name: string): string | null {
   try {
     return localStorage.getItem(keyOf(name));
   } catch {
@@ -49,11 +46,6 @@ function readStored(name: Name): string | null {
   }
 }
 
-function keyOf(name: Name): string {
+function keyOf(name: string): string {
   return `onceward.console.${name}`;
-}
-
-function subscribe(listener: () => void): () => void {
-  listeners.add(listener);
-  return () => listeners.delete(listener);
 }

@@ -3,7 +3,7 @@ import { createConnectQueryKey, useQuery as useConnectQuery, useTransport } from
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import { isUnfinished } from "@onceward/words/job-words";
 import { useQuery } from "@tanstack/react-query";
-import { useLiveInterval } from "../shell/live.tsx";
+import { useLiveInterval } from "../shell/live.ts";
 
 const LIVE_MS = 10_000;
 /** The server stops counting a second before, and answers how many there are at least: no screen is the place to wait for more. */

@@ -42,7 +42,7 @@ export function PolicyReview(props: PolicyReviewProps) {
   const toExisting = isRetention && (chosen ?? msOf(after) > msOf(now));
   return (
     <ConfirmDialog
-      title={`${action}: the policy of ${subject}?`}
+      title={`${action} the policy of ${subject}?`}
       action={action}
       {...(isShorter && { typed: namespace || "shorter", look: "danger" })}
       act={() => act(toExisting)}

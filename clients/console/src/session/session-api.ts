@@ -1,14 +1,16 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { errorFromJson } from "@connectrpc/connect/protocol-connect";
 
-/** How people can sign in on this server. */
+/** What a page without a session knows of the server: how people can sign in, and where clients call it. */
 export interface SignInOptions {
   readonly oidc: boolean;
   /** The OIDC issuer's address; undefined without `oidc`. */
   readonly issuer?: string;
+  /** The server's own port for gRPC; undefined if the system chose it. */
+  readonly grpcPort?: number;
 }
 
-/** Returns how people can sign in. Throws a ConnectError. */
+/** Returns what the server says without a session. Throws a ConnectError. */
 export async function fetchSignInOptions(): Promise<SignInOptions> {
   const response = await request("GET", "sign-in-options");
   return await response.json();

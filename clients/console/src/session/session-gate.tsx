@@ -3,6 +3,7 @@ import { IdentityService } from "@onceward/gen/onceward/v1/identity_pb.ts";
 import type { ReactNode } from "react";
 import { Redirect, useLocation, useSearch } from "wouter";
 import { ErrorState } from "../parts/list-states.tsx";
+import { EmptyFrame } from "../shell/frame.tsx";
 import { signInPath } from "./return-path.ts";
 import { type Session, SessionContext, sessionOf } from "./session.ts";
 import { type SessionEnd, useSessionEnd } from "./session-end.ts";
@@ -31,7 +32,7 @@ export function SessionGate({ children }: { readonly children: ReactNode }) {
   }
   if (session !== undefined) return <SessionContext value={session}>{children}</SessionContext>;
   if (identity.error !== null) return <ErrorState error={identity.error} retry={() => identity.refetch()} />;
-  return <div aria-busy="true" />;
+  return <EmptyFrame />;
 }
 
 /** Returns what the sign-in page says. A first visit has not lost a session: the form alone says enough. */

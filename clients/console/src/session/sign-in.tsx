@@ -1,6 +1,7 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useEffect, useId, useRef, useState } from "react";
 import { useLocation, useSearchParams } from "wouter";
+import { Brand } from "../shell/frame.tsx";
 import common from "../styles/common.module.css";
 import styles from "../styles/shell.module.css";
 import { returnPathOf } from "./return-path.ts";
@@ -19,7 +20,13 @@ export function SignIn() {
   const reason = describeSignInError(parameters.get("error"));
   return (
     <main className={styles.signIn}>
-      <h1>Onceward</h1>
+      <h1>
+        <Brand />
+      </h1>
+      <p>
+        The console of your idempotency service: what was stopped, what is refused, and what waits for a
+        person.
+      </p>
       {reason !== undefined && (
         <p className={styles.reason} role="status">
           {reason}
@@ -42,6 +49,7 @@ function ApiKeyForm({ returnPath }: { readonly returnPath: string }) {
   const [waiting, setWaiting] = useState(false);
   const field = useRef<HTMLInputElement>(null);
   const id = useId();
+  useEffect(() => field.current?.focus(), []);
 
   async function submit(event: FormEvent): Promise<void> {
     event.preventDefault();
@@ -76,7 +84,8 @@ function ApiKeyForm({ returnPath }: { readonly returnPath: string }) {
         aria-describedby={`${id}-help ${id}-refusal`}
       />
       <p id={`${id}-help`} className={common.quiet}>
-        Starts with <code>ow_</code>. The key is sent once; the browser keeps only a session.
+        An administrator's, which starts with <code>ow_</code>. After <code>npm start</code> it is in{" "}
+        <code>.onceward/admin.key</code>; else an administrator creates one under API keys.
       </p>
       <p id={`${id}-refusal`} role="alert" className={common.problem}>
         {refusal}

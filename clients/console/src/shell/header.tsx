@@ -15,8 +15,9 @@ import { signOut } from "../session/session-api.ts";
 import { endSession } from "../session/session-end.ts";
 import common from "../styles/common.module.css";
 import styles from "../styles/shell.module.css";
-import { useLive } from "./live.tsx";
-import { useShortcut, useShortcutDialog } from "./use-shortcut.ts";
+import { Brand } from "./frame.tsx";
+import { useLive } from "./live.ts";
+import { shortcutDialog, useShortcut } from "./use-shortcut.ts";
 
 const ROLES: Readonly<Record<Role, string>> = {
   CALLER: "Caller",
@@ -27,21 +28,20 @@ const ROLES: Readonly<Record<Role, string>> = {
 /** The top of the page: whose page it is, whether it shows the present, and the menu. */
 export function Header() {
   const { role, tenant, namespaces } = useSession();
-  const showShortcuts = useShortcutDialog();
   const scope = namespaces.length > 0 ? `, only ${namespaces.length} of the namespaces` : "";
   return (
     <header className={styles.header}>
-      <strong className={styles.product}>Onceward</strong>
+      <Brand />
       {tenant !== "" && (
         <span className={styles.tenant} title={tenant}>
           {tenant}
         </span>
       )}
       <span className={styles.role}>{`${ROLES[role]}${scope}`}</span>
-      {role === "TENANT_ADMIN" && <SearchBox />}
+      {role !== "CALLER" && <SearchBox />}
       <div className={styles.switches}>
-        <LiveButton />
-        <button type="button" className={styles.wide} onClick={showShortcuts}>
+        {role !== "CALLER" && <LiveButton />}
+        <button type="button" className={styles.wide} onClick={() => shortcutDialog.set(true)}>
           Shortcuts
         </button>
         <button type="button" popoverTarget={MENU_ID}>
@@ -77,8 +77,12 @@ const LIVE_STATES = {
   suspended: { word: "Suspended", tone: "attention" },
 } as const;
 
-/** Finds what is known of a key, of keys that begin with a text, of an owner, a fingerprint or a request, from every screen. */
+/**
+ * Finds from every screen: for a tenant what is known of a key, of keys that begin with a text, of an owner, a fingerprint or a
+ * request; for an operator tenants.
+ */
 function SearchBox() {
+  const ofTenants = useSession().role === "OPERATOR";
   const [, navigate] = useLocation();
   const field = useRef<HTMLInputElement>(null);
   useShortcut("/", "Search", () => field.current?.focus());
@@ -91,7 +95,7 @@ function SearchBox() {
     event.currentTarget.reset();
     // The keys of the page work again.
     field.current?.blur();
-    navigate(`/records?${new URLSearchParams({ q: text })}`);
+    navigate(`${ofTenants ? "/tenants?search=" : "/records?q="}${encodeURIComponent(text)}`);
   }
 
   return (
@@ -100,8 +104,8 @@ function SearchBox() {
         <input
           ref={field}
           type="search"
-          aria-label="Search records"
-          placeholder="Key, owner, fingerprint or request id  /"
+          aria-label={ofTenants ? "Search tenants" : "Search records"}
+          placeholder={ofTenants ? "Tenant  /" : "Key, owner, fingerprint or request id  /"}
           maxLength={MAX_KEY_BYTES}
           autoComplete="off"
           spellCheck={false}
@@ -166,16 +170,20 @@ async function leave(which: "here" | "everywhere"): Promise<void> {
   endSession(which === "here" ? "SIGNED_OUT" : "SIGNED_OUT_EVERYWHERE");
 }
 
-function SignOutButtons({ askEverywhere }: { readonly askEverywhere: () => void }) {
+/** Returns the function that ends this browser's session, and says so if that fails. */
+export function useSignOut(): () => void {
   const notify = useNotice();
-  function leaveHere(): void {
+  return () => {
     leave("here").catch((error: unknown) => {
       notify(`Not signed out: ${readFailure(error).message}`, "failure");
     });
-  }
+  };
+}
+
+function SignOutButtons({ askEverywhere }: { readonly askEverywhere: () => void }) {
   return (
     <div className={common.row}>
-      <button type="button" onClick={leaveHere}>
+      <button type="button" onClick={useSignOut()}>
         Sign out
       </button>
       <button type="button" onClick={askEverywhere}>

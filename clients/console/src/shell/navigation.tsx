@@ -5,11 +5,25 @@ import { linksFor } from "../routes.ts";
 import { useSession } from "../session/session.ts";
 import styles from "../styles/shell.module.css";
 
+/** The icons by the path of their screen: lines in a square of 16. */
+const ICONS: Readonly<Record<string, string>> = {
+  "/": "M2 7.5 8 2.5l6 5M3.5 6.5v7h9v-7",
+  "/tenants": "M2.5 13.5v-11h6v11M8.5 6.5h5v7M1.5 13.5h13M5 5.5h1M5 8.5h1",
+  "/fleet": "M2.5 3h11v4h-11zM2.5 9h11v4h-11zM5 5h.5M5 11h.5",
+  "/ambiguous": "M5.5 6a2.5 2.5 0 1 1 3.6 2.2C8.3 8.6 8 9 8 10M8 12.7v.1",
+  "/jobs": "M2.5 4h11M2.5 8h7M2.5 12h5M11 9.5v4l3.2-2z",
+  "/records": "M2.5 4c0-2 11-2 11 0v8c0 2-11 2-11 0zM2.5 4c0 2 11 2 11 0M2.5 8c0 2 11 2 11 0",
+  "/audit": "M3.5 1.5h6l3 3v10h-9zM6 7h4M6 9.5h4M6 12h2",
+  "/namespaces": "M2 13V3h4.5L8 5.5h6V13z",
+  "/key-quality": "M10.2 10.2 14 14M11.5 7a4.5 4.5 0 1 1-9 0 4.5 4.5 0 0 1 9 0M5 7l1.5 1.5L9 6",
+  "/api-keys": "M9.5 6.5 14 2M12 4l1.8 1.8M10.5 9.5a3.5 3.5 0 1 1-7 0 3.5 3.5 0 0 1 7 0",
+  "/settings": "M2 5h5M11 5h3M9 3v4M2 11h2M8 11h6M6 9v4",
+};
+
 /** The links to the role's screens, in groups by what a person comes for. */
 export function Navigation() {
   const { role } = useSession();
   const [location] = useLocation();
-  if (role === "CALLER") return undefined;
   const links = linksFor(role);
   const groups = [...new Set(links.map(({ group }) => group))];
   return (
@@ -26,6 +40,9 @@ export function Navigation() {
                     href={href}
                     {...(isCurrent(href, location) && { "aria-current": "page", ref: scrollTo })}
                   >
+                    <svg viewBox="0 0 16 16" aria-hidden="true">
+                      <path d={ICONS[href]} />
+                    </svg>
                     {label}
                     {href === "/ambiguous" && <AmbiguousCount />}
                     {href === "/jobs" && <JobCount />}

@@ -1,26 +1,38 @@
-import { Suspense } from "react";
+import { lazy, Suspense } from "react";
 import { Link, Redirect, Route, Switch } from "wouter";
 import { Denied, Loading } from "../parts/list-states.tsx";
 import { NoticeProvider } from "../parts/notice.tsx";
 import { ANY_PATH, missingRole, ROUTES, type ScreenRoute } from "../routes.ts";
+import { useConnection } from "../session/connection.ts";
 import { useSession } from "../session/session.ts";
 import styles from "../styles/shell.module.css";
 import { Header } from "./header.tsx";
 import { Navigation } from "./navigation.tsx";
 import { Screen } from "./screen.tsx";
 import { ScreenBoundary } from "./screen-boundary.tsx";
+import { Shortcuts } from "./shortcuts.tsx";
 
-/** The frame around every screen: header, navigation, and the screen of the address. */
+const CallersPage = lazy(() => import("../screens/caller/caller.tsx"));
+
+/** The frame around every screen: header, navigation, and the screen of the address. A caller's key has a page instead. */
 export function Shell() {
+  const { role } = useSession();
+  const { connection } = useConnection();
   return (
     <NoticeProvider>
       <a className={styles.skip} href="#content">
         Skip to the content
       </a>
       <Header />
+      <Shortcuts />
       <div className={styles.body}>
-        <Navigation />
-        <main id="content" className={styles.content} tabIndex={-1}>
+        {role !== "CALLER" && <Navigation />}
+        <main
+          id="content"
+          className={styles.content}
+          data-stale={connection === "answering" ? undefined : "true"}
+          tabIndex={-1}
+        >
           <Switch>
             {ROUTES.map((route) => (
               <Route key={route.path} path={route.path}>
@@ -39,18 +51,9 @@ export function Shell() {
 
 function RoutedScreen({ route }: { readonly route: ScreenRoute }) {
   const { role } = useSession();
-  if (role === "CALLER") {
-    return (
-      <Screen
-        title="This key is for services"
-        answer="A caller's key claims and completes; the console is for administrators."
-        lead="Sign out, and sign in with an administrator's key: npm start writes it to .onceward/admin.key, and an administrator creates more under API keys."
-      >
-        {undefined}
-      </Screen>
-    );
-  }
-  const missing = missingRole(route.audience, role);
+  const isCaller = role === "CALLER";
+  const Shown = isCaller ? CallersPage : route.screen;
+  const missing = isCaller ? undefined : missingRole(route.audience, role);
   if (route.path === "/" && role === "OPERATOR") return <Redirect to="/tenants" replace />;
   if (missing !== undefined) {
     return (
@@ -62,7 +65,7 @@ function RoutedScreen({ route }: { readonly route: ScreenRoute }) {
   return (
     <ScreenBoundary key={route.path}>
       <Suspense fallback={<Loading rows={8} />}>
-        <route.screen />
+        <Shown />
       </Suspense>
     </ScreenBoundary>
   );

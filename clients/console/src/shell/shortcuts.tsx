@@ -1,4 +1,4 @@
-import { type ReactNode, useEffect, useRef, useState } from "react";
+import { useEffect, useRef } from "react";
 import { useLocation } from "wouter";
 import { Dialog } from "../parts/dialog.tsx";
 import { usePreference } from "../parts/preferences.ts";
@@ -6,55 +6,37 @@ import { linksFor, type NavigationLink } from "../routes.ts";
 import { useSession } from "../session/session.ts";
 import common from "../styles/common.module.css";
 import styles from "../styles/shell.module.css";
-import { nextKeyState, type Shortcut, START, type Typed } from "./shortcut-keys.ts";
-import { ShortcutContext } from "./use-shortcut.ts";
+import { shortcutDialog, shortcuts } from "./use-shortcut.ts";
 
-/** Listens for keys: `?`, `g` and a letter, and the keys that the screen names by `useShortcut`. */
-export function ShortcutProvider({ children }: { readonly children: ReactNode }) {
+/** Slow enough for a person who looks for the second key. */
+const SEQUENCE_MS = 1_500;
+
+/** Listens for keys: `?`, `g` and a letter, and the keys that the screen names by `useShortcut`; and shows their dialog. */
+export function Shortcuts() {
   const { role } = useSession();
   const [, navigate] = useLocation();
-  const [choice, choose] = usePreference("shortcuts");
-  const isOn = choice === "on";
-  const [isShown, setShown] = useState(false);
-  const [registry] = useState(() => new Map<string, Shortcut>());
-  const state = useRef(START);
+  const [choice] = usePreference("shortcuts");
+  /** The time of a `g` whose letter is awaited, on the clock of events. */
+  const goAtMs = useRef(Number.NEGATIVE_INFINITY);
 
   useEffect(() => {
-    if (!isOn) return undefined;
-    function act(typed: Typed): void {
-      if (typed.kind === "help") setShown(true);
-      if (typed.kind === "go") {
-        const link = linksFor(role).find(({ letter }) => letter === typed.letter);
-        if (link !== undefined) navigate(link.href);
-      }
-      if (typed.kind === "key") registry.get(typed.key)?.run();
-    }
+    if (choice === "off") return undefined;
     function onKey(event: KeyboardEvent): void {
-      if (event.defaultPrevented || isForPage(event)) return;
-      const { state: next, typed } = nextKeyState(state.current, event.key, event.timeStamp);
-      state.current = next;
-      if (typed === undefined) return;
-      if (typed.kind !== "key" || registry.has(typed.key)) event.preventDefault();
-      act(typed);
+      const { key, timeStamp } = event;
+      if (event.defaultPrevented || isForPage(event) || key.length !== 1) return;
+      const isGoing = timeStamp - goAtMs.current <= SEQUENCE_MS;
+      goAtMs.current = key === "g" && !isGoing ? timeStamp : Number.NEGATIVE_INFINITY;
+      const link = linksFor(role).find(({ letter }) => letter === key);
+      if (isGoing && link !== undefined) navigate(link.href);
+      if (!isGoing && key === "?") shortcutDialog.set(true);
+      if (!isGoing) shortcuts.get(key)?.run();
+      if (isGoing || key === "g" || key === "?" || shortcuts.has(key)) event.preventDefault();
     }
     window.addEventListener("keydown", onKey);
     return () => window.removeEventListener("keydown", onKey);
-  }, [isOn, navigate, registry, role]);
+  }, [choice, navigate, role]);
 
-  return (
-    <ShortcutContext value={{ shortcuts: registry, showDialog: () => setShown(true) }}>
-      {children}
-      {isShown && (
-        <ShortcutDialog
-          links={linksFor(role)}
-          shortcuts={[...registry.values()]}
-          isOn={isOn}
-          setOn={(next) => choose(next ? "on" : "off")}
-          close={() => setShown(false)}
-        />
-      )}
-    </ShortcutContext>
-  );
+  return shortcutDialog.use() && <ShortcutDialog links={linksFor(role)} />;
 }
 
 /** Returns whether the key belongs to a field, a dialog or the browser itself. */
@@ -65,33 +47,30 @@ function isForPage(event: KeyboardEvent): boolean {
   return target instanceof Element && target.closest("input, select, textarea, [role=slider]") !== null;
 }
 
-interface ShortcutDialogProps {
-  readonly links: readonly NavigationLink[];
-  readonly shortcuts: readonly Shortcut[];
-  readonly isOn: boolean;
-  readonly setOn: (next: boolean) => void;
-  readonly close: () => void;
-}
-
 /** Shows the keys of the page and of the screen, and the switch that turns them off. */
-function ShortcutDialog({ links, shortcuts, isOn, setOn, close }: ShortcutDialogProps) {
+function ShortcutDialog({ links }: { readonly links: readonly NavigationLink[] }) {
+  const [choice, choose] = usePreference("shortcuts");
   return (
-    <Dialog title="Shortcuts" close={close}>
+    <Dialog title="Shortcuts" close={() => shortcutDialog.set(false)}>
       <table className={styles.keys}>
         <tbody>
           <Row keys={["?"]} label="This list" />
           {links.map(({ letter, label }) => (
             <Row key={letter} keys={["g", letter]} label={label} />
           ))}
-          {shortcuts.map(({ key, label }) => (
+          {[...shortcuts.values()].map(({ key, label }) => (
             <Row key={key} keys={[key]} label={label} />
           ))}
         </tbody>
       </table>
       <p>
         <label>
-          <input type="checkbox" checked={isOn} onChange={(event) => setOn(event.target.checked)} /> Use these
-          keys
+          <input
+            type="checkbox"
+            checked={choice === "on"}
+            onChange={(event) => choose(event.target.checked ? "on" : "off")}
+          />{" "}
+          Use these keys
         </label>
       </p>
       <p className={common.quiet}>Everything can also be reached with Tab, Enter and the arrow keys.</p>

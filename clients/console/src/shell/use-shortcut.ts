@@ -1,17 +1,23 @@
-import { createContext, useContext, useEffect, useRef } from "react";
-import type { Shortcut } from "./shortcut-keys.ts";
+import { useEffect, useRef } from "react";
+import { createStore } from "../session/store.ts";
 
-interface Registry {
-  readonly shortcuts: Map<string, Shortcut>;
-  readonly showDialog: () => void;
+/** A key that does something on the screen that is shown. */
+interface Shortcut {
+  /** One character, as `KeyboardEvent.key` names it. */
+  readonly key: string;
+  /** What it does, for the dialog. */
+  readonly label: string;
+  readonly run: () => void;
 }
 
-/** Holds the keys of the screen below ShortcutProvider. Apart from it, because the provider knows all screens. */
-export const ShortcutContext = createContext<Registry | undefined>(undefined);
+/** The keys of the screen that is shown. */
+export const shortcuts = new Map<string, Shortcut>();
+
+/** Whether the dialog of shortcuts is shown. Apart from it, because it knows all screens. */
+export const shortcutDialog = createStore(false);
 
 /** Gives a key to the screen while it is shown. */
 export function useShortcut(key: string, label: string, run: () => void): void {
-  const { shortcuts } = useRegistry();
   const latest = useRef(run);
   useEffect(() => {
     latest.current = run;
@@ -21,16 +27,5 @@ export function useShortcut(key: string, label: string, run: () => void): void {
     return () => {
       shortcuts.delete(key);
     };
-  }, [shortcuts, key, label]);
-}
-
-/** Returns the function that shows the dialog of shortcuts. */
-export function useShortcutDialog(): () => void {
-  return useRegistry().showDialog;
-}
-
-function useRegistry(): Registry {
-  const registry = useContext(ShortcutContext);
-  if (registry === undefined) throw new Error("shortcuts are used outside of ShortcutProvider");
-  return registry;
+  }, [key, label]);
 }

@@ -40,6 +40,7 @@ export function createConsole({
   files,
   signIn,
   issuerSignIn,
+  grpcPort,
   log,
 }: {
   readonly site: ConsoleSite;
@@ -48,10 +49,15 @@ export function createConsole({
   readonly signIn: SignIn;
   /** Undefined: the console offers no sign-in at an issuer. */
   readonly issuerSignIn: IssuerSignIn | undefined;
+  /** For the page's examples of a first call; 0: the system chooses the port. */
+  readonly grpcPort: number;
   readonly log: Logger;
 }): WebPage {
   const headers = Object.entries({ ...HEADERS, ...(site.isSecure && WITH_TLS) });
-  const signInOptions = { oidc: issuerSignIn !== undefined, issuer: issuerSignIn?.issuer };
+  const signInOptions = {
+    ...{ oidc: issuerSignIn !== undefined, issuer: issuerSignIn?.issuer },
+    ...(grpcPort > 0 && { grpcPort }),
+  };
   /** By path and method. */
   const endpoints: Readonly<Record<string, Readonly<Record<string, Endpoint>>>> = {
     "/console/api/sign-in-options": { GET: async (_, response) => answerJson(response, signInOptions) },

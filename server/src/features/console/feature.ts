@@ -26,7 +26,7 @@ export const webConsole: Feature = {
         const shared = { site, sessions, attempts: createAttempts(), pepper, log };
         const signIn = createSignIn({ ...shared, pipeline });
         const issuerSignIn = atIssuer?.createIssuerSignIn({ ...shared, ...atIssuer, authenticator });
-        return createConsole({ site, files, signIn, issuerSignIn, log });
+        return createConsole({ site, files, signIn, issuerSignIn, grpcPort: config.ONCEWARD_GRPC_PORT, log });
       },
     };
   },

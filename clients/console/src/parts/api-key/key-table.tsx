@@ -74,7 +74,7 @@ export function KeyTable({ caption, keys, columns = [], creatorOf, act, revoke }
                   {act?.(key)}
                   <button
                     type="button"
-                    data-look="link"
+                    data-look="rare"
                     aria-label={`Revoke ${key.id}`}
                     onClick={() => setRevoking(key)}
                   >

@@ -14,7 +14,7 @@ import { StateMark } from "../../parts/state-mark.tsx";
 import { Time, useNow } from "../../parts/time.tsx";
 import { UserText } from "../../parts/user-text.tsx";
 import { readFailure } from "../../session/failure.ts";
-import { useLiveInterval } from "../../shell/live.tsx";
+import { useLiveInterval } from "../../shell/live.ts";
 import common from "../../styles/common.module.css";
 import styles from "../../styles/screens.module.css";
 import { findSuccessors, type RotationStep, rotationStep } from "./key-states.ts";

@@ -1,4 +1,4 @@
-import { timestampDate, timestampFromDate } from "@bufbuild/protobuf/wkt";
+import { timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import { createClient } from "@connectrpc/connect";
 import { useMutation, useQuery, useTransport } from "@connectrpc/connect-query";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
@@ -29,22 +29,14 @@ export function useRevokeKey(): (id: string) => Promise<unknown> {
   };
 }
 
-/** Four for each key of a page: attempts that were refused are events, too. */
-const MAX_EVENTS = 200;
-const SECOND_MS = 1_000;
-
-/**
- * Returns who created each of some keys, by the audit events of their time; undefined for a key whose event ended, or was not among
- * the read ones.
- */
+/** Returns who created each of some keys, by the audit events of their time; undefined for a key whose event ended. */
 export function useCreators(keys: readonly ApiKey[]): (id: string) => string | undefined {
-  const times = keys.flatMap(({ createdAt }) =>
-    createdAt === undefined ? [] : [timestampDate(createdAt).getTime()],
-  );
+  const times = keys.flatMap(({ createdAt }) => (createdAt === undefined ? [] : [timestampMs(createdAt)]));
   const span = {
-    pageSize: MAX_EVENTS,
-    after: timestampFromDate(new Date(Math.min(...times, Date.now()) - SECOND_MS)),
-    before: timestampFromDate(new Date(Math.max(...times, 0) + SECOND_MS)),
+    // Four for each key of a page: attempts that were refused are events, too.
+    pageSize: 200,
+    after: timestampFromMs(Math.min(...times, Date.now()) - 1_000),
+    before: timestampFromMs(Math.max(...times, 0) + 1_000),
   };
   const options = { enabled: times.length > 0 };
   const list = TenantAdminService.method.listAuditEvents;

@@ -1,42 +1,63 @@
-import { useMutation } from "@connectrpc/connect-query";
+import { useQuery } from "@connectrpc/connect-query";
 import {
   type DiagnoseResponse,
   type Finding,
   Finding_Severity,
   OperatorService,
 } from "@onceward/gen/onceward/v1/operator_pb.ts";
-import { formatNoun } from "../../format/quantity.ts";
+import { asTitle, formatNoun } from "../../format/quantity.ts";
 import { CliHint, Runbook } from "../../parts/copy-button.tsx";
 import { Facts } from "../../parts/facts.tsx";
-import { ErrorState } from "../../parts/list-states.tsx";
+import { Unanswered } from "../../parts/list-states.tsx";
 import { type Mark, StateMark } from "../../parts/state-mark.tsx";
 import common from "../../styles/common.module.css";
 import styles from "../../styles/screens.module.css";
 
-/** Doctor's findings, when they are asked for: it examines the database, Redis and the replicas, which takes seconds. */
-export function Doctor() {
-  const { mutate, data, error, isPending } = useMutation(OperatorService.method.diagnose);
+/** Long enough that going back to the screen examines nothing again. */
+const FRESH_MS = 60_000;
+
+/** Examines the database, Redis and the replicas, which takes seconds when a part does not answer. It changes nothing. */
+export function useDiagnosis() {
+  return useQuery(OperatorService.method.diagnose, {}, { staleTime: FRESH_MS });
+}
+
+/** Doctor's findings. The last part of its screen: how long it gets is not known before. */
+export function Doctor({ diagnosis }: { readonly diagnosis: ReturnType<typeof useDiagnosis> }) {
+  const { data, isFetching, refetch } = diagnosis;
   return (
-    <section aria-labelledby="doctor" aria-busy={isPending}>
+    <section aria-labelledby="doctor">
       <h2 id="doctor">Doctor</h2>
-      <p>
-        Examines the database, Redis and the replicas from the replica that answers. It changes nothing, and
-        takes seconds when a part does not answer.
-      </p>
-      <p>
-        <button type="button" disabled={isPending} onClick={() => mutate({})}>
-          {isPending ? "Examining" : data === undefined ? "Examine" : "Examine again"}
-        </button>
-      </p>
-      <div role="status">{!isPending && data !== undefined && <p>{summaryOf(data)}</p>}</div>
-      {error !== null && <ErrorState error={error} retry={() => mutate({})} />}
-      {data !== undefined && <Diagnosis diagnosis={data} />}
-      <CliHint command="onceward operator doctor" />
+      {data === undefined ? (
+        <Unanswered query={diagnosis} rows={6} />
+      ) : (
+        <>
+          <p className={common.row}>
+            <span role="status">{summaryOf(data)}.</span>
+            <button type="button" disabled={isFetching} onClick={() => void refetch()}>
+              {isFetching ? "Examining" : "Examine again"}
+            </button>
+          </p>
+          <Findings of={data} />
+          <CliHint command="onceward operator doctor" />
+        </>
+      )}
     </section>
   );
 }
 
-function Diagnosis({ diagnosis: { findings, passed, skipped } }: { readonly diagnosis: DiagnoseResponse }) {
+/** The worst of doctor's findings as a mark; undefined: it has not answered, or found nothing that matters. */
+export function worstFinding(diagnosis: DiagnoseResponse | undefined): Mark | undefined {
+  const [worst] = diagnosis?.findings ?? [];
+  if (worst === undefined || worst.severity <= Finding_Severity.INFO) return undefined;
+  return { tone: markOf(worst).tone, word: titleOf(worst) };
+}
+
+/** An id of a finding or a check as a phrase: "hot_share_low" is "Hot share low". */
+function titleOf({ id }: Pick<Finding, "id">): string {
+  return asTitle(id.replaceAll("_", " "));
+}
+
+function Findings({ of: { findings, passed, skipped } }: { readonly of: DiagnoseResponse }) {
   return (
     <>
       {findings.length > 0 && (
@@ -48,12 +69,15 @@ function Diagnosis({ diagnosis: { findings, passed, skipped } }: { readonly diag
           ))}
         </ul>
       )}
-      <Facts
-        of={{
-          "Found nothing": passed.join(", ") || "no check",
-          Skipped: skipped.length > 0 && `${skipped.join(", ")}: Postgres does not answer`,
-        }}
-      />
+      <details>
+        <summary>What was examined</summary>
+        <Facts
+          of={{
+            "Without a finding": passed.join(", ") || "no check",
+            Skipped: skipped.length > 0 && `${skipped.join(", ")}: Postgres does not answer`,
+          }}
+        />
+      </details>
     </>
   );
 }
@@ -65,12 +89,17 @@ const SEVERITIES: Readonly<Record<Finding_Severity, Mark>> = {
   [Finding_Severity.ERROR]: { tone: "bad", word: "Error" },
 };
 
-function FindingText({ finding: { id, severity, summary, advice, runbook } }: { readonly finding: Finding }) {
+/** A severity of a later version is unknown. */
+function markOf({ severity }: Finding): Mark {
+  return SEVERITIES[severity] ?? SEVERITIES[Finding_Severity.UNSPECIFIED];
+}
+
+function FindingText({ finding }: { readonly finding: Finding }) {
+  const { summary, advice, runbook } = finding;
   return (
     <>
       <h3>
-        <StateMark {...(SEVERITIES[severity] ?? SEVERITIES[Finding_Severity.UNSPECIFIED])} />{" "}
-        <code>{id}</code>
+        <StateMark {...markOf(finding)} /> {titleOf(finding)}
       </h3>
       <p>{summary}</p>
       <p>{advice}</p>

@@ -11,7 +11,7 @@ import { StateMark } from "../../parts/state-mark.tsx";
 import { Time } from "../../parts/time.tsx";
 import { UserText } from "../../parts/user-text.tsx";
 import common from "../../styles/common.module.css";
-import { clockWords, versionWords } from "./fleet-words.ts";
+import { clockWords } from "./fleet-words.ts";
 
 interface ReplicasProps {
   readonly replicas: readonly Replica[];
@@ -41,20 +41,23 @@ export function Replicas({ replicas, hereId, readAt }: ReplicasProps) {
         </>
       ),
     ],
-    ...(new Set(replicas.map(({ version }) => version)).size === 1 ? [] : [VERSION_COLUMN]),
+    ["Version", ({ version }) => version],
     ["State", (replica) => <ReplicaState replica={replica} />],
     ["Last heartbeat", ({ seenAt }) => <Heartbeat at={seenAt} readAt={readAt} />],
     ...LOAD_COLUMNS,
     ["Clock", ({ clockOffset }) => clockWords(clockOffset), "number"],
     ["Started", ({ startedAt }) => <Time at={startedAt} />],
   ];
+  const versions = new Set(replicas.map(({ version }) => version)).size;
   return (
-    <DataTable caption={versionWords(replicas)} columns={columns} rows={replicas} rowKey={({ id }) => id} />
+    <DataTable
+      caption={versions === 1 ? "All of one version" : `${versions} versions: normal only during an upgrade`}
+      columns={columns}
+      rows={replicas}
+      rowKey={({ id }) => id}
+    />
   );
 }
-
-/** The caption names the version if all have the same. */
-const VERSION_COLUMN: Column<Replica> = ["Version", ({ version }) => version];
 
 /** A replica has no load before its first heartbeat. */
 const LOAD_COLUMNS: readonly Column<Replica>[] = [

@@ -1,4 +1,4 @@
-import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import { timestampDate, timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { useQuery } from "@connectrpc/connect-query";
 import { Record_State } from "@onceward/gen/onceward/v1/record_pb.ts";
 import { ListRecordsRequest_Order, TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
@@ -8,12 +8,13 @@ import { REFUSALS, type RefusalCounts, refusalWords } from "@onceward/words/refu
 import { judge } from "@onceward/words/retention-verdict";
 import { Fragment, type ReactNode } from "react";
 import { Link } from "wouter";
-import { formatCount, formatNoun, inSentence } from "../../format/quantity.ts";
+import { formatDuration } from "../../format/duration.ts";
+import { asTitle, formatCount, formatNoun, inSentence } from "../../format/quantity.ts";
 import type { Mark } from "../../parts/state-mark.tsx";
 import { Time, useNow } from "../../parts/time.tsx";
 import { useAmbiguousCount, useUnfinishedJobs } from "../../parts/work-counts.ts";
 import { readFailure } from "../../session/failure.ts";
-import { useLiveInterval } from "../../shell/live.tsx";
+import { useLiveInterval } from "../../shell/live.ts";
 import { denialWords } from "../audit/actions.ts";
 import { ADVISED_AT_ONCE, useAdvice } from "../retention/use-advice.ts";
 import { type Bar, barOf, firstOf, totalOf } from "./hours.ts";
@@ -26,10 +27,16 @@ export interface Check {
   readonly href: string;
   /** Undefined until it is answered. */
   readonly finding: Finding | undefined;
+  /** Whether the finding is from before: the last attempt to read it again failed. */
+  readonly isStale?: boolean;
 }
 
 /** The word is one or two beside the shape. */
 interface Finding extends Mark {
+  /** The finding as the title of Home. Default: name and word. */
+  readonly headline?: string;
+  /** What a person does about it, on the button beside the headline. Default: "See why". */
+  readonly act?: string;
   readonly detail: ReactNode;
 }
 
@@ -39,7 +46,10 @@ export const NOT_ANSWERED = "Not answered";
 const LIVE_MS = 10_000;
 const NONE: Finding = { tone: "good", word: "None", detail: "" };
 
-/** Returns a check: its finding is asked for once all of its questions are answered. One that fails does not hide the others. */
+/**
+ * Returns a check: its finding is asked for once all of its questions are answered. One that fails hides neither the others nor what
+ * was known before.
+ */
 function checkOf(
   name: string,
   href: string,
@@ -47,9 +57,9 @@ function checkOf(
   find: () => Finding,
 ): Check {
   const failed = questions.find(({ error }) => error !== null && error !== undefined);
-  if (failed !== undefined) return { name, href, finding: unanswered(failed.error) };
   const isAnswered = questions.every(({ data }) => data !== undefined);
-  return { name, href, finding: isAnswered ? find() : undefined };
+  if (isAnswered) return { name, href, finding: find(), isStale: failed !== undefined };
+  return { name, href, finding: failed && unanswered(failed.error) };
 }
 
 /** Returns the finding of a check that found nothing. One that looked at a part has not said that all is well. */
@@ -65,6 +75,7 @@ function noneOf(count: number, isPart: boolean): Finding {
 /** Ambiguous records: how many, and since when the oldest waits. `namespace` "" is all. */
 export function useAmbiguousCheck(namespace: string): Check {
   const refetchInterval = useLiveInterval(LIVE_MS);
+  const now = useNow();
   const counted = useAmbiguousCount(namespace);
   const listed = useQuery(
     TenantAdminService.method.listRecords,
@@ -75,12 +86,17 @@ export function useAmbiguousCheck(namespace: string): Check {
     const { ambiguous = 0n, isLowerBound = false } = counted.data ?? {};
     if (ambiguous === 0n) return NONE;
     const word = `${isLowerBound ? "at least " : ""}${formatCount(ambiguous)}`;
+    const oldest = listed.data?.records[0]?.leaseExpiresAt;
     const detail = (
       <>
-        They wait for a person. The oldest since <Time at={listed.data?.records[0]?.leaseExpiresAt} />.
+        They wait for a person. The oldest since <Time at={oldest} />.
       </>
     );
-    return { tone: "attention", word, detail };
+    const age =
+      oldest && `, the oldest for ${formatDuration(now.getTime() - timestampDate(oldest).getTime())}`;
+    const records = ambiguous === 1n ? "record waits" : "records wait";
+    const headline = `${asTitle(word)} ${records} for you${age ?? ""}`;
+    return { tone: "attention", word, headline, act: "Decide", detail };
   });
 }
 
@@ -154,9 +170,9 @@ export function useRetentionCheck(namespace: string): Check {
   ];
   const advised = useAdvice(namespace === "" ? listedNames : [namespace]);
   const base = { name: "Retention too short", href: "/retention" };
-  const error = declared.error ?? undeclared.error;
-  if (error !== null) return { ...base, finding: unanswered(error) };
   const isListed = namespace !== "" || (declared.data !== undefined && undeclared.data !== undefined);
+  const error = declared.error ?? undeclared.error;
+  if (!isListed && error !== null) return { ...base, finding: unanswered(error) };
   const isAnswered = advised.every(
     ({ advice, error: failed }) => advice !== undefined || failed !== undefined,
   );
@@ -182,7 +198,8 @@ export function useRetentionCheck(namespace: string): Check {
       {scope}
     </>
   );
-  return { ...base, finding: { tone: "attention", word, detail } };
+  const headline = `The retention of ${word} is too short`;
+  return { ...base, finding: { tone: "attention", word, headline, detail } };
 }
 
 /** Namespaces whose keys are suspected of a defect. */
@@ -199,7 +216,8 @@ export function useKeyCheck(namespace: string): Check {
       return `${name}: ${titles.join(", ")}`;
     });
     const word = formatNoun(suspected.length, "namespace", "namespaces");
-    return { tone: "attention", word, detail: `${defects.join("; ")}.${scope}` };
+    const headline = `The keys of ${word} look wrong`;
+    return { tone: "attention", word, headline, detail: `${defects.join("; ")}.${scope}` };
   });
 }
 

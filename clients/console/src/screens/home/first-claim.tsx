@@ -1,49 +1,47 @@
-import { Link } from "wouter";
-import { CopyButton } from "../../parts/copy-button.tsx";
+import { ApiKey_Role } from "@onceward/gen/onceward/v1/tenant_pb.ts";
+import { useState } from "react";
+import { CreateKeyDialog } from "../../parts/api-key/create-key-dialog.tsx";
+import { type NewSecret, SecretPanel } from "../../parts/api-key/secret-panel.tsx";
 import common from "../../styles/common.module.css";
+import { useCreateKey } from "../api-keys/use-key-calls.ts";
+import { Samples } from "./samples.tsx";
 
-/** What a tenant does that has made no claim: with its own address. Home shows the claim as soon as it came. */
-export function FirstClaim() {
-  const { origin, hostname, protocol } = window.location;
-  const curl = `curl ${origin}/onceward.v1.IdempotencyService/Claim \\
-  -H 'content-type: application/json' -H "authorization: Bearer $ONCEWARD_API_KEY" \\
-  -d '{"namespace": "charges", "key": "order-1"}'`;
-  const script = `import { createOnceward } from "@onceward/client";
-
-const onceward = createOnceward({
-  address: "${protocol}//${hostname}:50051", // the port for gRPC, if it is another one
-  apiKey: process.env.ONCEWARD_API_KEY,
-});
-const charge = await onceward.run(
-  { namespace: "charges", key: "order-1", fingerprint: { amount: 500 } },
-  async () => ({ charged: true }), // the effect: it runs once, and a duplicate gets its result
-);`;
+/** What a tenant does that has made no claim: a key, and a program. Home shows the claim as soon as it came. */
+export default function FirstClaim() {
+  const create = useCreateKey();
+  const [isCreating, setCreating] = useState(false);
+  // In this component's state alone: no cache and no address has a secret.
+  const [secret, setSecret] = useState<NewSecret>();
   return (
     <>
-      <h2>Make your first claim</h2>
+      <h2>1. Create a caller's key</h2>
+      {secret === undefined ? (
+        <p>
+          <button type="button" data-look="primary" onClick={() => setCreating(true)}>
+            Create a caller's key
+          </button>
+        </p>
+      ) : (
+        <SecretPanel secret={secret} hide={() => setSecret(undefined)} />
+      )}
+      <h2>2. Claim with it</h2>
       <p>
-        Services claim a key before an effect. They do it with a <Link href="/api-keys">caller's key</Link>:
-        create one, and set <code>ONCEWARD_API_KEY</code> to it.
+        Set <code>ONCEWARD_API_KEY</code> to the key. A service claims before an effect, and completes after
+        it.
       </p>
-      <Sample title="curl" text={curl} />
-      <Sample title="TypeScript" text={script} />
+      <Samples />
       <p role="status" className={common.quiet}>
         Waiting for the first claim. It is shown here within 15 s.
       </p>
+      {isCreating && (
+        <CreateKeyDialog
+          title="Create a caller's key"
+          roles={[ApiKey_Role.CALLER]}
+          create={create}
+          created={setSecret}
+          close={() => setCreating(false)}
+        />
+      )}
     </>
-  );
-}
-
-function Sample({ title, text }: { readonly title: string; readonly text: string }) {
-  return (
-    <section aria-label={title}>
-      <h3>
-        {title} <CopyButton text={text} label={`Copy the ${title}`} />
-      </h3>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls has to be reached by the keyboard. */}
-      <pre className={common.text} tabIndex={0}>
-        {text}
-      </pre>
-    </section>
   );
 }

@@ -1,15 +1,17 @@
 import type { GetUsageNowResponse } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import type { UsageNow } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { useQueryClient } from "@tanstack/react-query";
-import { type ReactNode, useState } from "react";
-import { useSearchParams } from "wouter";
+import { lazy, type ReactNode, Suspense, useState } from "react";
+import { Link, useSearchParams } from "wouter";
 import { formatNoun, inSentence } from "../../format/quantity.ts";
+import { formatAbsolute } from "../../format/time.ts";
 import { CliHint } from "../../parts/copy-button.tsx";
 import { DataTable } from "../../parts/data-table.tsx";
 import { SelectField } from "../../parts/field.tsx";
 import { FilterBar, NamespaceField, useFilters, useNamespace } from "../../parts/filter-bar.tsx";
 import { Empty, ErrorState, Loading } from "../../parts/list-states.tsx";
 import { StateMark, type StateTone } from "../../parts/state-mark.tsx";
+import { useConnection } from "../../session/connection.ts";
 import { Screen } from "../../shell/screen.tsx";
 import styles from "../../styles/screens.module.css";
 import {
@@ -22,7 +24,6 @@ import {
   useKeyCheck,
   useRetentionCheck,
 } from "./checks.tsx";
-import { FirstClaim } from "./first-claim.tsx";
 import { type Bar, lastOf, RANGES, type Range, totalOf } from "./hours.ts";
 import { NowTable, nowWords } from "./now.tsx";
 import { Outcomes, OutcomesLoading } from "./outcomes.tsx";
@@ -33,7 +34,7 @@ export default function Home() {
   const [parameters] = useSearchParams();
   const namespace = useNamespace(parameters.get("namespace") ?? "");
   const recent = useRecentHours(namespace, "24h");
-  const { data: now } = useUsageNow(namespace);
+  const { data: now, error: nowError } = useUsageNow(namespace);
   const checks = [
     useAmbiguousCheck(namespace),
     useRetentionCheck(namespace),
@@ -44,11 +45,22 @@ export default function Home() {
   ];
   // The rows' heights are not known before: nothing moves if all of them come at once. Later changes stay in place.
   const [wasAnswered, setAnswered] = useState(false);
-  const isTrafficAnswered = recent.bars !== undefined || recent.error !== undefined;
+  const isTrafficAnswered =
+    (recent.bars !== undefined || recent.error !== undefined) && (now !== undefined || nowError !== null);
   if (!wasAnswered && isTrafficAnswered && checks.every(({ finding }) => finding !== undefined))
     setAnswered(true);
+  const { title, worst } = useTitle(checks, wasAnswered);
   return (
-    <Screen title="Home" answer={summarize(checks)}>
+    <Screen
+      title={title}
+      actions={
+        worst && (
+          <Link href={worst.href} data-look="primary">
+            {worst.finding?.act ?? "See why"}
+          </Link>
+        )
+      }
+    >
       {wasAnswered ? (
         <Answers checks={checks} namespace={namespace} recent={recent} now={now} />
       ) : (
@@ -77,13 +89,22 @@ function Answers(props: AnswersProps) {
   );
 }
 
+/** A file of its own: a tenant in use needs no dialog of a new key here. */
+const FirstClaim = lazy(() => import("./first-claim.tsx"));
+
 /** Shows `children` if the last month had claims; else how to make the first one. */
 function FirstRun({ namespace, children }: { readonly namespace: string; readonly children: ReactNode }) {
   const { bars } = useRecentHours(namespace, "30d");
-  return bars !== undefined && totalOf(bars, "claims") === 0 ? <FirstClaim /> : children;
+  if (bars === undefined || totalOf(bars, "claims") > 0) return children;
+  return (
+    <Suspense fallback={<Loading rows={8} />}>
+      <FirstClaim />
+    </Suspense>
+  );
 }
 
 function Dashboard({ checks, namespace, recent, now }: AnswersProps) {
+  const { connection } = useConnection();
   const { range: asked } = useFilters(["range"]);
   const offered = (Object.entries(RANGES) as [Range, (typeof RANGES)[Range]][]).filter(
     ([each]) => each !== "1h" || namespace === "",
@@ -92,10 +113,10 @@ function Dashboard({ checks, namespace, recent, now }: AnswersProps) {
   return (
     <>
       {recent.bars !== undefined && totalOf(recent.bars, "claims") > 0 && (
-        <DuplicatesStopped bars={recent.bars} now={now?.total} />
+        <DuplicatesStopped bars={recent.bars} {...(now?.total && { now: now.total })} />
       )}
-      <CheckTable checks={checks} />
-      {checks.some(({ finding }) => finding?.word === NOT_ANSWERED) && <RetryFailed />}
+      <Checks checks={checks} />
+      {connection === "answering" && checks.some(isFailed) && <RetryFailed />}
       <h2>Traffic</h2>
       <FilterBar>
         <NamespaceField value={namespace} />
@@ -115,74 +136,73 @@ function RetryFailed() {
   const queryClient = useQueryClient();
   const retry = () => queryClient.refetchQueries({ predicate: ({ state }) => state.status === "error" });
   return (
-    <button type="button" onClick={() => void retry()}>
-      Try again
-    </button>
+    <p>
+      Not all of this is from now.{" "}
+      <button type="button" onClick={() => void retry()}>
+        Try again
+      </button>
+    </p>
   );
 }
 
-function summarize(checks: readonly Check[]): string {
-  const findings = checks.flatMap(({ finding }) => (finding === undefined ? [] : [finding]));
-  if (findings.length < checks.length) return "Checking…";
-  const problems = checks.filter(({ finding }) => finding !== undefined && RANKS[finding.tone] === 0);
-  if (problems.length > 0) {
-    const names = problems.map(({ name }) => inSentence(name)).join("; ");
-    return `${formatNoun(problems.length, "problem", "problems")}: ${names}.`;
-  }
-  const unanswered = findings.filter(({ word }) => word === NOT_ANSWERED).length;
-  return unanswered === 0
-    ? "Nothing needs your attention."
-    : `${unanswered} of ${formatNoun(checks.length, "check", "checks")} were not answered.`;
+function isFailed({ finding, isStale = false }: Check): boolean {
+  return isStale || finding?.word === NOT_ANSWERED;
+}
+
+/** Returns the title, which is the worst problem, and where it leads. */
+function useTitle(checks: readonly Check[], wasAnswered: boolean) {
+  const { connection, since } = useConnection();
+  if (!wasAnswered) return { title: "Home" };
+  const [worst] = checks.toSorted((a, b) => rankOf(a) - rankOf(b));
+  if (worst?.finding !== undefined && rankOf(worst) <= RANKS.attention)
+    return { title: worst.finding.headline ?? `${worst.name}: ${worst.finding.word}`, worst };
+  const unanswered = checks.filter(({ finding }) => finding?.word === NOT_ANSWERED).length;
+  if (unanswered > 0)
+    return { title: `${unanswered} of ${formatNoun(checks.length, "check", "checks")} were not answered` };
+  const isPresent = connection === "answering";
+  return {
+    title: isPresent ? "Nothing needs your attention" : `Nothing was wrong at ${formatAbsolute(since)}`,
+  };
+}
+
+function rankOf({ finding }: Check): number {
+  return finding === undefined ? RANKS.quiet : RANKS[finding.tone];
 }
 
 /** What needs a person comes first. */
-const RANKS: Readonly<Record<StateTone, number>> = { bad: 0, attention: 0, busy: 1, quiet: 1, good: 2 };
+const RANKS: Readonly<Record<StateTone, number>> = { bad: 0, attention: 1, busy: 2, quiet: 2, good: 3 };
 
 /** The checks that found something, and in a line those that did not. */
-function CheckTable({ checks }: { readonly checks: readonly Check[] }) {
-  const rank = ({ finding }: Check) => (finding === undefined ? 1 : RANKS[finding.tone]);
-  const fine = checks.filter((check) => rank(check) === RANKS.good);
-  const found = checks.filter((check) => !fine.includes(check)).toSorted((a, b) => rank(a) - rank(b));
+function Checks({ checks }: { readonly checks: readonly Check[] }) {
+  const fine = checks.filter((check) => rankOf(check) === RANKS.good);
+  const found = checks.filter((check) => !fine.includes(check)).toSorted((a, b) => rankOf(a) - rankOf(b));
   return (
     <>
-      {found.length > 0 && <FoundTable checks={found} />}
+      {found.length > 0 && (
+        <DataTable
+          caption="Is anything wrong?"
+          rows={found}
+          rowKey={({ name }) => name}
+          href={({ href }) => href}
+          columns={[
+            ["Check", ({ name }) => name],
+            ["State", ({ finding }) => finding && <StateMark {...finding} />],
+            ["Detail", ({ finding }) => finding?.detail],
+          ]}
+        />
+      )}
       {fine.length > 0 && (
         <p>
-          <StateMark tone="good" word="Nothing found:" />{" "}
-          {fine.map(({ name }) => inSentence(name)).join("; ")}.
+          <StateMark tone="good" word="Nothing found" /> {fine.map(({ name }) => inSentence(name)).join("; ")}
+          .
         </p>
       )}
     </>
   );
 }
 
-function FoundTable({ checks }: { readonly checks: readonly Check[] }) {
-  return (
-    <DataTable
-      caption="Is anything wrong?"
-      rows={checks}
-      rowKey={({ name }) => name}
-      href={({ href }) => href}
-      columns={[
-        ["Check", ({ name }) => name],
-        [
-          "State",
-          ({ finding }) => (finding === undefined ? <span aria-busy="true" /> : <StateMark {...finding} />),
-        ],
-        ["Detail", ({ finding }) => finding?.detail],
-      ]}
-    />
-  );
-}
-
 /** What the service is for. */
-function DuplicatesStopped({
-  bars,
-  now,
-}: {
-  readonly bars: readonly Bar[];
-  readonly now: UsageNow | undefined;
-}) {
+function DuplicatesStopped({ bars, now }: { readonly bars: readonly Bar[]; readonly now?: UsageNow }) {
   return (
     <p className={styles.stopped}>
       <strong>{formatNoun(totalOf(bars, "duplicates"), "duplicate", "duplicates")} stopped</strong> in 24 h,
@@ -217,8 +237,9 @@ function Hours({ namespace, range }: { readonly namespace: string; readonly rang
 
 function Chart({ recent, range }: { readonly recent: RecentUse; readonly range: Range }) {
   const { bars, isCut, error, retry } = recent;
-  if (error !== undefined) return <ErrorState error={error} retry={retry} />;
-  if (bars === undefined) return <OutcomesLoading />;
+  if (bars === undefined) {
+    return error === undefined ? <OutcomesLoading /> : <ErrorState error={error} retry={retry} />;
+  }
   if (bars.every(({ claims, refused }) => claims + refused === 0)) {
     return <Empty command="onceward usage show">No claim came in {lastOf(range)}.</Empty>;
   }

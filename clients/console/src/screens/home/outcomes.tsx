@@ -1,17 +1,13 @@
 import { BottomAxis, LeftAxis } from "../../charts/axes.tsx";
 import { Figure } from "../../charts/figure.tsx";
-import { type Frame, linearScale, type Scale } from "../../charts/scales.ts";
+import { type Frame, linearScale, roundTicks } from "../../charts/scales.ts";
 import { formatCount, inSentence } from "../../format/quantity.ts";
 import { formatHour, formatZone } from "../../format/time.ts";
 import { type Column, DataTable } from "../../parts/data-table.tsx";
 import styles from "../../styles/charts.module.css";
 import { type Bar, COUNTS, type Count, lastOf, type Range, totalOf } from "./hours.ts";
 
-const ROW_HEIGHT = 72;
-/** The name of a row. */
-const NAME_HEIGHT = 20;
-const ROW_GAP = 8;
-const AXIS_HEIGHT = 36;
+const HEIGHT = 220;
 const BAR_GAP = 0.2;
 /** The lines above and below the picture. */
 const CAPTIONS_HEIGHT = 64;
@@ -27,11 +23,17 @@ const NAMES: Readonly<Record<Count, string>> = {
   refused: "Refused: a quota, or too old",
 };
 
-/** What a person has to look at. */
-const LOOK: ReadonlySet<Count> = new Set(["ambiguous", "mismatches", "fenced", "refused"]);
+/** The layers of a bar, from the axis up. Their sum is the number of claims that came, answered or refused. */
+const LAYERS = [
+  { name: "Claimed", tone: "first", of: (bar: Bar) => Math.max(0, bar.claims - stopped(bar)) },
+  { name: "Duplicates stopped", tone: "stopped", of: (bar: Bar) => bar.duplicates },
+  { name: "Ambiguous", tone: "attention", of: (bar: Bar) => bar.ambiguous },
+  { name: "Refused", tone: "bad", of: (bar: Bar) => bar.mismatches + bar.refused },
+] as const;
 
-/** Until the numbers arrive: claims and duplicates. */
-const HEIGHT = 2 * ROW_HEIGHT + AXIS_HEIGHT;
+function stopped({ duplicates, ambiguous, mismatches }: Bar): number {
+  return duplicates + ambiguous + mismatches;
+}
 
 /** Keeps the room of the figure until its numbers arrive. */
 export function OutcomesLoading() {
@@ -43,32 +45,47 @@ interface OutcomesProps {
   readonly range: Range;
 }
 
-/** Claims of a range and what became of them: a row of bars for each count that is not zero, with a scale of its own. */
+/** Claims of a range and what became of them: a bar for each time, in layers on one scale. */
 export function Outcomes({ bars, range }: OutcomesProps) {
-  const shown = COUNTS.filter((count, index) => index < 2 || totalOf(bars, count) > 0);
+  const counts = COUNTS.filter((count, index) => index < 2 || totalOf(bars, count) > 0);
+  const layers = LAYERS.filter(({ of }, index) => index < 2 || bars.some((bar) => of(bar) > 0));
+  const ticks = roundTicks(Math.max(...bars.map(({ claims, refused }) => claims + refused)));
   const everyOf = ({ left, right }: Frame) => Math.ceil(bars.length / ((right - left) / LABEL_WIDTH));
-  const placesOf = ({ left, right }: Frame) => linearScale([0, bars.length], [left, right]);
+  const xOf = ({ left, right }: Frame) => linearScale([0, bars.length], [left, right]);
+  const yOf = ({ top, bottom }: Frame) => linearScale([0, ticks.at(-1) ?? 1], [bottom, top]);
   return (
     <Figure
       title={`Claims and duplicates, ${lastOf(range)}`}
-      caption="Each row has a scale of its own. The last bar is the present one."
-      height={shown.length * ROW_HEIGHT + AXIS_HEIGHT}
-      table={<OutcomeTable bars={bars} counts={shown} />}
+      caption="The last bar is not over."
+      legend={layers.map(({ name, tone, of }) => (
+        <span key={name} className={styles.layer} data-tone={tone}>
+          {name}: {formatCount(bars.reduce((sum, bar) => sum + of(bar), 0))}
+        </span>
+      ))}
+      height={HEIGHT}
+      table={<OutcomeTable bars={bars} counts={counts} />}
       marks={(frame) =>
         bars.map((bar, index) => ({
-          from: placesOf(frame).toPosition(index),
-          to: placesOf(frame).toPosition(index + 1),
-          label: `${formatHour(bar.from)}: ${shown.map((count) => `${formatCount(bar[count])} ${inSentence(NAMES[count])}`).join(", ")}`,
+          from: xOf(frame).toPosition(index),
+          to: xOf(frame).toPosition(index + 1),
+          label: `${formatHour(bar.from)}: ${counts.map((count) => `${formatCount(bar[count])} ${inSentence(NAMES[count])}`).join(", ")}`,
         }))
       }
       draw={(frame) => (
         <>
-          {shown.map((count, row) => (
-            <Row key={count} count={count} bars={bars} x={placesOf(frame)} frame={rowOf(frame, row)} />
+          <LeftAxis frame={frame} scale={yOf(frame)} ticks={ticks} format={formatCount} label="Claims" />
+          {bars.map((bar, index) => (
+            <Layers
+              key={bar.from.getTime()}
+              counts={layers.map(({ tone, of }) => [tone, of(bar)] as const)}
+              from={xOf(frame).toPosition(index)}
+              to={xOf(frame).toPosition(index + 1 - BAR_GAP)}
+              y={yOf(frame).toPosition}
+            />
           ))}
           <BottomAxis
             frame={frame}
-            scale={placesOf(frame)}
+            scale={xOf(frame)}
             ticks={[...bars.keys()].filter((index) => index % everyOf(frame) === 0)}
             format={(index) => formatHour(bars[index]?.from ?? new Date())}
             label={`time, ${formatZone(bars.at(-1)?.from ?? new Date())}`}
@@ -79,49 +96,29 @@ export function Outcomes({ bars, range }: OutcomesProps) {
   );
 }
 
-function rowOf(frame: Frame, row: number): Frame {
-  const top = row * ROW_HEIGHT + NAME_HEIGHT;
-  return { ...frame, top, bottom: (row + 1) * ROW_HEIGHT - ROW_GAP };
+interface LayersProps {
+  /** From the axis up. */
+  readonly counts: readonly (readonly [tone: string, count: number])[];
+  readonly from: number;
+  readonly to: number;
+  readonly y: (count: number) => number;
 }
 
-interface RowProps {
-  readonly count: Count;
-  readonly bars: readonly Bar[];
-  readonly x: Scale;
-  readonly frame: Frame;
-}
-
-function Row({ count, bars, x, frame }: RowProps) {
-  const most = Math.max(1, ...bars.map((bar) => bar[count]));
-  const y = linearScale([0, most], [frame.bottom, frame.top]);
-  return (
-    <g>
-      <LeftAxis
-        frame={frame}
-        scale={y}
-        ticks={[0, most]}
-        format={formatCount}
-        label={`${NAMES[count]}: ${formatCount(totalOf(bars, count))}`}
+/** A bar. A layer that is not empty is seen, however small it is beside the others. */
+function Layers({ counts, from, to, y }: LayersProps) {
+  let top = y(0);
+  return counts.map(([tone, count]) => {
+    const height = count === 0 ? 0 : Math.max(1.5, y(0) - y(count));
+    top -= height;
+    return (
+      <rect
+        key={tone}
+        className={styles.bar}
+        data-tone={tone}
+        {...{ x: from, width: to - from, y: top, height }}
       />
-      {bars.map((bar, index) => {
-        const [from, to] = [x.toPosition(index), x.toPosition(index + 1)];
-        const top = Math.min(y.toPosition(bar[count]), frame.bottom - 1);
-        return (
-          bar[count] > 0 && (
-            <rect
-              key={bar.from.getTime()}
-              x={from}
-              width={(to - from) * (1 - BAR_GAP)}
-              y={top}
-              height={frame.bottom - top}
-              className={styles.bar}
-              data-tone={LOOK.has(count) ? "attention" : undefined}
-            />
-          )
-        );
-      })}
-    </g>
-  );
+    );
+  });
 }
 
 function OutcomeTable({ bars, counts }: Pick<OutcomesProps, "bars"> & { readonly counts: readonly Count[] }) {

@@ -4,7 +4,7 @@ import { GetUsageRequest_Grouping, TenantAdminService } from "@onceward/gen/once
 import { useQuery as usePlainQuery } from "@tanstack/react-query";
 import { readPages } from "../../parts/pages.ts";
 import { useNow } from "../../parts/time.tsx";
-import { useLiveInterval } from "../../shell/live.tsx";
+import { useLiveInterval } from "../../shell/live.ts";
 import { type Bar, barOf, firstOf, HOUR_MS, ofHour, ofMinute, type Range, sumByBar } from "./hours.ts";
 
 /** Of sums: an answer has fewer hours only where a tenant has so many namespaces that adding them takes longer than a second. */

@@ -44,7 +44,7 @@ export function CancelButton({ job, look }: { readonly job: RecordJob; readonly 
       {isUnfinished(job) && (
         <button
           type="button"
-          {...(look === "row" && { "data-look": "link", "aria-label": `Cancel job ${job.id}` })}
+          {...(look === "row" && { "data-look": "rare", "aria-label": `Cancel job ${job.id}` })}
           onClick={() => setAsking(true)}
         >
           {look === "row" ? "Cancel" : "Cancel the job"}

@@ -15,7 +15,7 @@ import { Quantity } from "../../parts/quantity.tsx";
 import { StateMark } from "../../parts/state-mark.tsx";
 import { Time } from "../../parts/time.tsx";
 import { UserText } from "../../parts/user-text.tsx";
-import { useLiveInterval } from "../../shell/live.tsx";
+import { useLiveInterval } from "../../shell/live.ts";
 import common from "../../styles/common.module.css";
 
 /** The fields of a record; those that are not set are skipped. */

@@ -41,7 +41,7 @@ const COLUMNS: Columns<Record> = [
   ["Attempt", ({ attempt }) => <Quantity value={attempt} />, "number"],
   ["Owner", ({ owner }) => (owner === "" ? "none" : <UserText>{owner}</UserText>)],
   ["Claimed", ({ claimedAt }) => <Time at={claimedAt} />],
-  ["Forgotten", ({ expiresAt }) => <Time at={expiresAt} />],
+  ["Key kept until", ({ expiresAt }) => <Time at={expiresAt} />],
 ];
 
 /** The records of keys: opened by key, listed by filters, counted by state. */

@@ -4,7 +4,7 @@ import { OperatorService, type TenantUsage } from "@onceward/gen/onceward/v1/ope
 import { useQuery } from "@tanstack/react-query";
 import type { KeyTerms } from "../../parts/api-key/create-key-dialog.tsx";
 import type { NewSecret } from "../../parts/api-key/secret-panel.tsx";
-import { useLiveInterval } from "../../shell/live.tsx";
+import { useLiveInterval } from "../../shell/live.ts";
 
 /** A refused call is seen within 15 s: replicas store their counts every 5 s. */
 const LIVE_MS = 8_000;
