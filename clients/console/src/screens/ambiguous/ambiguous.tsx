@@ -68,7 +68,7 @@ export default function Ambiguous() {
         </>
       }
     >
-      <FilterBar fold="narrow">
+      <FilterBar foldsNarrow>
         <NamespaceField value={filters.namespace} />
         <TextField label="Owner" name="owner" defaultValue={filters.owner} maxLength={MAX_OWNER_BYTES} />
         <TextField
