@@ -46,6 +46,12 @@ export default function Audit() {
           defaultValue={filters.outcome}
           options={{ "": "any", done: "Done", denied: "Denied" }}
         />
+        <SelectField
+          label="Sign-ins"
+          name="signins"
+          defaultValue={filters.signins}
+          options={{ "": "Hidden", shown: "Shown" }}
+        />
         <TimeField label="After" name="after" value={filters.after} />
         <TimeField label="Before" name="before" value={filters.before} />
       </FilterBar>
