@@ -37,15 +37,18 @@ export function EventList({ events }: { readonly events: readonly AuditEvent[] }
   );
 }
 
+/** The id of an API key, unlike a token's subject: it fits into a line. */
+const KEY_ID = /^[0-9a-z]{16}$/;
+
 /** Who did it: the label of a key before its id. */
 function Actor({ event: { actor, actorLabel } }: { readonly event: AuditEvent }) {
   const { actor: own } = useSession();
   const note = [actorLabel === "" ? "" : actor, actor === own ? "you" : ""].filter((part) => part !== "");
   return (
-    <>
+    <div className={KEY_ID.test(actor) ? styles.keyId : undefined}>
       <Given text={actorLabel || actor} otherwise="several" />
       {note.length > 0 && <div className={common.note}>{note.join(", ")}</div>}
-    </>
+    </div>
   );
 }
 

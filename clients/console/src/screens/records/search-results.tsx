@@ -76,7 +76,13 @@ export function SearchResults({ text }: { readonly text: string }) {
             in {namespace}
           </li>
         ))}
-        {!isAll && <li>There may be more: not all namespaces were searched in time.</li>}
+        {!isAll && (
+          <li>
+            {records.length < MAX_FOUND
+              ? "There may be more: not all namespaces were searched in time."
+              : "There are more than these."}
+          </li>
+        )}
       </ul>
       {!isExact && <OtherMeanings text={text.trim()} isRequestId={kind === "request id"} />}
     </section>
