@@ -148,6 +148,35 @@ describeAdministrationOverAll("ListAuditEvents", (world, transport) => {
     ).toMatchObject({ reason: "INVALID_REQUEST", fields: ["actor", "target", "outcome"] });
   });
 
+  test("names the actor by its label: a tenant's own keys to the tenant, all keys to an operator", async () => {
+    const operator = await world().operator();
+    const { admin, adminKey, tenant } = await world().administeredTenant();
+    await world().database.query("update api_keys set label = 'first admin' where id = $1", [
+      parseApiKey(adminKey)?.id,
+    ]);
+    await world().database.query("update api_keys set label = 'on call' where role = 'OPERATOR'");
+    await admin.createApiKey({ apiKey: CALLER });
+    await operator.updateTenantLimits({ name: tenant.name, quotas: { burst: 5 } });
+    const labels = (events: readonly AuditEvent[]) => events.map(({ actorLabel }) => actorLabel);
+    expect(labels((await admin.listAuditEvents({})).events)).toEqual(["", "first admin"]);
+    const { events } = await operator.listAuditEvents({ tenant: tenant.name });
+    expect(labels(events)).toEqual(["on call", "first admin"]);
+  });
+
+  test("leaves out the console's sessions if asked", async () => {
+    const { admin, tenant } = await world().administeredTenant();
+    await world().database.query(
+      `insert into audit_events (tenant, tenant_id, actor, action, target, outcome, request_id)
+       select $1, $2, 'somebody', unnest(array['SignIn', 'UpdateTenant', 'SignOut', 'SignOutEverywhere', 'SignIn']),
+              'tenant', 'DONE', 'request'`,
+      [tenant.name, tenant.id],
+    );
+    const page = { withoutSignIns: true, pageSize: 1 };
+    const { events, nextPageToken } = await admin.listAuditEvents(page);
+    expect([actionsOf(events), nextPageToken]).toEqual([["UpdateTenant"], ""]);
+    expect((await admin.listAuditEvents({})).events).toHaveLength(5);
+  });
+
   test("filters by time: from one instant, before another", async () => {
     const { admin, tenant } = await world().administeredTenant();
     await writeEvents(world().database, tenant, 3, "now() - i * interval '1 hour'");

@@ -102,6 +102,47 @@ describeAdministration("ListRecords", (world, transport) => {
     expect(await keysOf(one.admin, { namespace: "charges", keyPrefix: "order%" })).toEqual([]);
   });
 
+  test("finds the beginning of keys in every namespace, page by page, without reading other keys", async () => {
+    const one = await world().administeredTenant();
+    await fill(one, 6000);
+    for (const namespace of ["apples", "charges", "mails", "zoo"]) {
+      for (const key of ["order-1", "order-2", "other"]) await one.caller.claim({ namespace, key });
+    }
+    const of = (namespace: string) => ["order-1", "order-2"].map((key) => `${namespace}/${key}`);
+    const orders = [...of("apples"), "order-1", "order-2", ...of("mails"), ...of("zoo")];
+    for (const pageSize of [1, 2, 3, 8, 50]) {
+      expect(await keysOf(one.admin, { keyPrefix: "order-", pageSize })).toEqual(orders);
+    }
+    const { records, nextPageToken } = await one.admin.listRecords({ keyPrefix: "order-", pageSize: 8 });
+    expect([records.length, nextPageToken]).toEqual([8, ""]);
+    expect(await keysOf(one.admin, { keyPrefix: "order-", state: Record_State.COMPLETED })).toEqual([]);
+    expect(await keysOf(one.admin, { keyPrefix: "orders" })).toEqual([]);
+  });
+
+  test("returns the states of ambiguous records' checkpoints if asked, at most 100 records a page", async () => {
+    const one = await world().administeredTenant({ on_lease_expiry: "HOLD" });
+    await fill(one, 101);
+    const { fencingToken } = await grant(one.caller, { key: "submitted" });
+    const checkpoint = { name: "submitted", state: bytes('{"transfer":"tr_7"}') };
+    await one.caller.extendLease({ ...ORDER, key: "submitted", fencingToken, checkpoint });
+    await endLeases(world().database, one.tenant);
+    const asked = { ...OLDEST_FIRST, checkpointStates: true };
+    const [first] = (await one.admin.listRecords({ ...asked, checkpoint: "submitted" })).records;
+    expect(first?.checkpoint).toMatchObject(checkpoint);
+    const [without] = (await one.admin.listRecords({ ...OLDEST_FIRST, checkpoint: "submitted" })).records;
+    expect(without?.checkpoint).toMatchObject({ name: "submitted", state: bytes("") });
+    const page = await one.admin.listRecords({ ...asked, pageSize: 1000 });
+    expect(page.records).toHaveLength(100);
+    for (const call of [
+      one.admin.listRecords({ checkpointStates: true }),
+      one.admin.listRecords({ key: "submitted", checkpointStates: true }),
+    ]) {
+      expect(await errorOf(call)).toMatchObject({ reason: "INVALID_REQUEST", fields: ["checkpoint_states"] });
+    }
+    const other = { ...OLDEST_FIRST, pageToken: page.nextPageToken };
+    expect(await errorOf(one.admin.listRecords(other))).toMatchObject({ fields: ["page_token"] });
+  });
+
   test("filters by the time of the newest claim: from one instant, before another", async () => {
     const one = await world().administeredTenant();
     await claimAll(one, ["old", "new"]);

@@ -175,6 +175,35 @@ describeAdministrationOverAll("a policy", (world: () => AdminWorld) => {
       expect(names).toEqual(["b", "d", "e", "f", "h"]);
     });
 
+    test("is found by the beginning of its name, with the number of all that match", async () => {
+      const { admin, tenant } = await world().administeredTenant();
+      await world().database.query(
+        `insert into namespaces (tenant_id, name)
+         select $1, unnest(array['pay', 'pay-', 'pay.eu', 'paz', 'pb', 'p'] || array(
+                  select 'payout-' || lpad(i::text, 4, '0') from generate_series(1, 1200) i))`,
+        [tenant.id],
+      );
+      const found = async (namePrefix: string, pageSize = 1000) => {
+        const { namespaces, totalSize } = await admin.listNamespaces({ namePrefix, pageSize });
+        return { names: namespaces.map(({ name }) => name), totalSize };
+      };
+      expect(await found("payout-12")).toEqual({ names: ["payout-1200"], totalSize: 1 });
+      expect(await found("pay.")).toEqual({ names: ["pay.eu"], totalSize: 1 });
+      expect(await found("pay", 3)).toEqual({ names: ["pay", "pay-", "pay.eu"], totalSize: 1203 });
+      expect(await found("q")).toEqual({ names: [], totalSize: 0 });
+      expect((await found("", 1)).totalSize).toBe(1206);
+      const { nextPageToken: pageToken } = await admin.listNamespaces({ namePrefix: "pay", pageSize: 1 });
+      const next = await admin.listNamespaces({ namePrefix: "pay", pageSize: 2, pageToken });
+      expect(next.namespaces.map(({ name }) => name)).toEqual(["pay-", "pay.eu"]);
+      expect(await errorOf(admin.listNamespaces({ namePrefix: "pa", pageToken }))).toMatchObject({
+        fields: ["page_token"],
+      });
+      expect(await errorOf(admin.listNamespaces({ namePrefix: "Pay", pageSize: -1 }))).toMatchObject({
+        reason: "INVALID_REQUEST",
+        fields: ["name_prefix", "page_size"],
+      });
+    });
+
     test("is deleted, and then follows the tenant's; not while the namespace has records", async () => {
       const { admin, caller } = await world().administeredTenant();
       await admin.updateNamespace({ namespace: charges(600), allowMissing: true });

@@ -107,6 +107,14 @@ describeAdministration("ListUndeclaredNamespaces", (world) => {
     expect(await listed(admin, 1)).toEqual(["chagres", "refund", "zz"]);
     const other = await world().administeredTenant();
     expect(await listed(other.admin)).toEqual([]);
+    const beginning = async (namePrefix: string) =>
+      (await admin.listUndeclaredNamespaces({ namePrefix })).names;
+    expect(await beginning("c")).toEqual(["chagres"]);
+    expect(await beginning("refund")).toEqual(["refund"]);
+    expect(await beginning("d")).toEqual([]);
+    expect(await errorOf(admin.listUndeclaredNamespaces({ namePrefix: "R" }))).toMatchObject({
+      fields: ["name_prefix"],
+    });
   });
 
   test("is denied to a credential that is limited to namespaces", async () => {

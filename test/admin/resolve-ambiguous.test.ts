@@ -77,6 +77,9 @@ describeAdministration("ResolveAmbiguousRecords", (world) => {
     });
     expect(reply.job).toBeUndefined();
     expect(reply.isLowerBound).toBe(false);
+    const { namespace = "", owner = "", checkpoint = "", leaseExpiredBefore: before } = request;
+    const filter = { namespace, owner, checkpoint, ...(before && { leaseExpiredBefore: before }) };
+    expect((await admin.countAmbiguousRecords(filter)).ambiguous).toBe(reply.matching);
     return Number(reply.matching);
   };
 

@@ -30,6 +30,9 @@ test("a namespace with records and no policy is listed as undeclared", async () 
     stderr: "",
   });
   expect(await cli.json("namespaces", "undeclared")).toEqual(["chargse"]);
+  expect(await cli.json("namespaces", "undeclared", "--prefix", "chargse")).toEqual(["chargse"]);
+  expect(await cli.json("namespaces", "undeclared", "--prefix", "p")).toEqual([]);
+  expect(await cli.json("namespaces", "list", "--prefix", "ch")).toMatchObject([{ name: "charges" }]);
 });
 
 test("records are counted by state, of one namespace or of each", async () => {
@@ -98,6 +101,7 @@ test("audit events are filtered by actor, target and outcome", async () => {
   expect(await list("--actor", "0000000000000000")).toEqual([]);
   expect(await list("--outcome", "DONE")).toHaveLength(2);
   expect(await list("--outcome", "denied")).toEqual([]);
+  expect(await list("--without-sign-ins")).toHaveLength(2);
 });
 
 test("keys list shows when a key was last used", async () => {

@@ -13,7 +13,7 @@ import { expectNoSidewaysScroll } from "../helpers/console/layout.ts";
 import { openConsole, untilLoaded } from "../helpers/console/open-console.ts";
 import { screenshot } from "../helpers/console/screenshots.ts";
 import { useConsole } from "../helpers/console/use-console.ts";
-import { createApiKey, createTenant } from "../helpers/servers/tenants.ts";
+import { createApiKey, createTenant, partsOf } from "../helpers/servers/tenants.ts";
 
 const NAMESPACE = "payouts";
 
@@ -37,7 +37,7 @@ describeInBrowser("The queue of ambiguous records", () => {
         key,
         owner: `worker-${index % 2}`,
       });
-      const checkpoint = { name: "submitted", state: bytes("{}") };
+      const checkpoint = { name: "submitted", state: bytes(`{"transfer":"tr_${key}"}`) };
       await caller.extendLease({ namespace: NAMESPACE, key, fencingToken, checkpoint });
     }
     await endLeases(database, tenant);
@@ -55,9 +55,12 @@ describeInBrowser("The queue of ambiguous records", () => {
       allowed: { statuses: [409, 400] },
     });
     const listed = page.getByRole("rowheader");
-    expect(await listed.allInnerTexts()).toEqual(keys);
+    // Each owner's are together.
+    expect(await listed.allInnerTexts()).toEqual(["z-oldest", "x-forgotten", "y-released", "w-taken-over"]);
     const oldest = page.getByRole("row").filter({ hasText: "z-oldest" });
-    expect(await oldest.innerText()).toMatch(/payouts.*4 min.*submitted.*worker-0/s);
+    expect(await oldest.innerText()).toMatch(/payouts.*4 min.*submitted.*\{"transfer": "tr_z-oldest"\}/s);
+    const ofOne = page.getByRole("row").filter({ hasText: /worker-0 2 records, the oldest 4 min ago/ });
+    await ofOne.getByRole("link", { name: "All of this owner" }).waitFor();
 
     const choose = async (key: string, answer: string) => {
       await page.getByLabel(`Select ${key}`).check();
@@ -69,14 +72,14 @@ describeInBrowser("The queue of ambiguous records", () => {
     await dialog.getByLabel("Result").fill("{paid");
     await dialog.getByLabel("Reason").fill("paid, says the bank");
     expect(await dialog.innerText()).toContain("Not valid JSON");
-    expect(await act("Complete").isDisabled()).toBe(true);
+    expect(await act("It happened").isDisabled()).toBe(true);
     await dialog.getByLabel("Result").fill('{"id":"po_7"}');
     await expectAccessible(page);
-    await act("Complete").click();
-    await expect.poll(() => listed.allInnerTexts()).toEqual(keys.slice(1));
+    await act("It happened").click();
+    await expect.poll(() => listed.allInnerTexts()).toEqual(["y-released", "w-taken-over", "x-forgotten"]);
     await expect
       .poll(() => page.getByRole("status").allInnerTexts())
-      .toContainEqual(expect.stringMatching(/^Completed 1 record/));
+      .toContainEqual(expect.stringMatching(/^It happened: 1 record/));
     const { record } = await admin.getRecord({ namespace: NAMESPACE, key: "z-oldest" });
     expect(record?.result).toMatchObject({
       ...{ kind: Result_Kind.SUCCESS, payload: bytes('{"id":"po_7"}'), contentType: "application/json" },
@@ -84,7 +87,7 @@ describeInBrowser("The queue of ambiguous records", () => {
 
     await choose("y-released", "It did not happen");
     await dialog.getByLabel("Reason").fill("no payment");
-    await act("Release").click();
+    await act("It did not happen").click();
     await expect.poll(() => listed.allInnerTexts()).toEqual(keys.slice(2));
 
     await choose("x-forgotten", "Forget");
@@ -100,7 +103,7 @@ describeInBrowser("The queue of ambiguous records", () => {
     await admin.resolveRecord({ ...taken, resolution: { case: "release", value: {} }, reason: "by phone" });
     await grant(caller, taken);
     await dialog.getByLabel("Reason").fill("no payment");
-    await act("Release").click();
+    await act("It did not happen").click();
     await expect.poll(() => dialog.innerText()).toContain("CLAIM_SUPERSEDED");
     await page.keyboard.press("Escape");
     await expect.poll(() => page.getByRole("main").innerText()).toContain("No record is ambiguous");
@@ -119,6 +122,8 @@ describeInBrowser("The queue of ambiguous records", () => {
       allowed: { statuses: [409, 400] },
     });
     expect(await page.getByRole("rowheader").count()).toBe(4);
+    // How many it is, before anything is asked.
+    await page.getByRole("button", { name: "All 4 that match" }).waitFor();
     await page.keyboard.press("b");
     // Nothing is preselected: the decision is the button.
     await page.getByRole("button", { name: "It did not happen" }).click();
@@ -129,10 +134,10 @@ describeInBrowser("The queue of ambiguous records", () => {
 
     const one = { namespace: NAMESPACE, key: "payout-1" };
     await admin.resolveRecord({ ...one, resolution: { case: "release", value: {} }, reason: "by phone" });
-    await dialog.getByRole("button", { name: "Release 4 records" }).click();
+    await dialog.getByRole("button", { name: "It did not happen: 4 records" }).click();
     await dialog.getByRole("heading", { name: "It did not happen: all 3 records that match" }).waitFor();
     expect(await dialog.innerText()).toMatch(/3 records match, and expected_count is 4/);
-    await dialog.getByRole("button", { name: "Release 3 records" }).click();
+    await dialog.getByRole("button", { name: "It did not happen: 3 records" }).click();
 
     await page.waitForURL(/\/jobs\/\d+$/);
     await untilLoaded(page);
@@ -191,18 +196,66 @@ describeInBrowser("The queue of ambiguous records", () => {
     // The arrow keys lead to the next row, and the space bar chooses it.
     await page.keyboard.press("ArrowDown");
     await page.keyboard.press("Space");
-    expect(await page.getByLabel("Select payout-09").isChecked()).toBe(false);
+    expect(await page.getByLabel("Select payout-10").isChecked()).toBe(false);
     await page.getByText("49 records selected").waitFor();
     await click(page.getByRole("button", { name: "It happened" }));
     await page.keyboard.type("paid, says the bank");
     await screenshot(page, "ambiguous-decision");
-    await click(page.getByRole("button", { name: "Complete 49 records" }));
-    await page.getByText("Completed 49 records.").waitFor();
+    await click(page.getByRole("button", { name: "It happened: 49 records" }));
+    await page.getByText("It happened: 49 records.").waitFor();
     expect(clicks).toBeLessThanOrEqual(8);
     const listed = page.getByRole("rowheader");
-    await expect.poll(() => listed.allInnerTexts()).toEqual(["payout-03", "payout-08", "payout-09"]);
+    await expect.poll(() => listed.allInnerTexts()).toEqual(["payout-03", "payout-08", "payout-10"]);
     const { events } = await admin.listAuditEvents({ action: "ResolveRecord", pageSize: 100 });
     expect(events).toHaveLength(49);
+  });
+
+  test("J and K lead through the queue, and a decision about a record to the next one", async () => {
+    const keys = Array.from({ length: 6 }, (_, index) => `payout-${index}`);
+    const { admin, adminKey } = await ambiguousTenant(keys);
+    const page = await openConsole(server, { key: adminKey, path: "/ambiguous?owner=worker-0" });
+    const heading = page.getByRole("heading", { level: 1 });
+    const queue = page.getByRole("navigation", { name: "Queue" });
+    const dialog = page.getByRole("dialog");
+    const opened = async (key: string, position: string) => {
+      await expect.poll(() => heading.innerText()).toBe(key);
+      await queue.getByText(position, { exact: true }).waitFor();
+    };
+    await page.keyboard.press("j");
+    await page.keyboard.press("j");
+    await page.keyboard.press("x");
+    await page.getByText("1 record selected").waitFor();
+    expect(await page.getByLabel("Select payout-2").isChecked()).toBe(true);
+    await page.keyboard.press("k");
+    await page.keyboard.press("Enter");
+    await opened("payout-0", "1 of 3");
+    const current = page.getByRole("navigation", { name: "Screens" }).locator("[aria-current=page]");
+    expect(await current.innerText()).toMatch(/^Ambiguous/);
+    await expectAccessible(page);
+    await screenshot(page, "ambiguous-record");
+    await page.keyboard.press("j");
+    await opened("payout-2", "2 of 3");
+    await page.keyboard.press("j");
+    await opened("payout-4", "3 of 3");
+    await page.keyboard.press("k");
+    await opened("payout-2", "2 of 3");
+
+    await page.keyboard.press("n");
+    await dialog.getByLabel("Reason").fill("the bank never got it");
+    await dialog.getByRole("button", { name: "It did not happen" }).click();
+    await opened("payout-4", "2 of 2");
+    await page.keyboard.press("y");
+    await dialog.getByLabel("Reason").fill("paid, says the bank");
+    await dialog.getByRole("button", { name: "It happened" }).click();
+    await page.waitForURL("**/console/ambiguous?owner=worker-0");
+    await expect.poll(() => page.getByRole("rowheader").allInnerTexts()).toEqual(["payout-0"]);
+    const by = partsOf(adminKey).id;
+    await page.getByText(`Settled in the last 24 h: 2 records, 2 by ${by}.`).waitFor();
+    const stateOf = async (key: string) =>
+      (await admin.getRecord({ namespace: NAMESPACE, key })).record?.state;
+    expect(await Promise.all(["payout-2", "payout-4"].map(stateOf))).toEqual([
+      ...[Record_State.RELEASED, Record_State.COMPLETED],
+    ]);
   });
 
   test("keys are exported, and the answers in the file imported after a preview", async () => {

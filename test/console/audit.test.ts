@@ -39,6 +39,12 @@ describeInBrowser("The screen Audit", () => {
 
     const page = await openConsole(server, { key: adminKey, path: "/audit" });
     expect(await page.getByLabel("Tenant").count()).toBe(0);
+    const events = page.getByRole("main").getByRole("table");
+    expect(await events.innerText()).not.toContain("Signed in");
+    await page.getByLabel("Sign-ins").selectOption("Shown");
+    await page.getByRole("button", { name: "Filter" }).click();
+    await expect.poll(() => events.innerText()).toContain("Signed in");
+    await page.getByRole("button", { name: "Clear" }).click();
     await page.getByLabel("Target").fill("namespace payments");
     await page.getByLabel("Outcome").selectOption("Done");
     await page.getByRole("button", { name: "Filter" }).click();
@@ -56,7 +62,9 @@ describeInBrowser("The screen Audit", () => {
     await visit(page, "/audit?target=namespace+payments&outcome=done");
     const actor = partsOf(adminKey).id;
     expect(await rows.first().innerText()).toMatch(
-      new RegExp(`${actor}\\s+Changed namespace\\s+namespace payments\\s+Done`),
+      new RegExp(
+        `npm run lab -- traffic\\s+${actor}, you\\s+Changed namespace\\s+namespace payments\\s+Done`,
+      ),
     );
     const shown = await rows.count();
     const listed = await admin.listAuditEvents({
@@ -66,13 +74,13 @@ describeInBrowser("The screen Audit", () => {
     expect(shown).toBe(listed.events.length);
     const lines = await download(page, "JSON lines");
     expect(lines.name).toBe("onceward-audit.jsonl");
-    const events = lines.text
+    const saved = lines.text
       .trimEnd()
       .split("\n")
       .map((line) => JSON.parse(line));
-    expect(events.map(({ id }) => id)).toEqual(listed.events.map(({ id }) => String(id)));
-    expect(events[0]).toMatchObject({ before: { maxLeaseMs: 1_800_000 }, after: { maxLeaseMs: 3_600_000 } });
-    await page.getByText(`Saved ${events.length} events.`).waitFor();
+    expect(saved.map(({ id }) => id)).toEqual(listed.events.map(({ id }) => String(id)));
+    expect(saved[0]).toMatchObject({ before: { maxLeaseMs: 1_800_000 }, after: { maxLeaseMs: 3_600_000 } });
+    await page.getByText(`Saved ${saved.length} events.`).waitFor();
 
     await page.getByRole("button", { name: "Clear" }).click();
     await page.getByLabel("Target").fill(`api key ${apiKey?.id}`);
@@ -91,6 +99,7 @@ describeInBrowser("The screen Audit", () => {
     await page.getByLabel("Outcome").selectOption("Denied");
     await page.getByRole("button", { name: "Filter" }).click();
     await rows.first().getByText("role denied").waitFor();
+    expect(await rows.first().innerText()).toContain("Read tenant");
     expect(await rows.first().innerText()).toContain(partsOf(callerKey).id);
     await expectAccessible(page);
     await page.getByRole("button", { name: "Clear" }).click();
@@ -110,7 +119,7 @@ describeInBrowser("The screen Audit", () => {
     const rows = page.locator("tbody").getByRole("row");
     expect(await rows.count()).toBe(2);
     expect(await rows.first().innerText()).toMatch(
-      /other\s+\S+\s+Suspended tenant\s+tenant other\s+Done\s+Reason: =HYPERLINK[\s\S]*State: ACTIVE becomes SUSPENDED/,
+      /other\s+\S+\s+you\s+Suspended tenant\s+tenant other\s+Done\s+Reason: =HYPERLINK[\s\S]*State: ACTIVE becomes SUSPENDED/,
     );
     const csv = await download(page, "CSV");
     expect(csv.text).toContain(`,"'=HYPERLINK(""http://x"")",`);

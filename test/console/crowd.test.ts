@@ -100,6 +100,22 @@ describeInBrowser("With 10,000 namespaces and 20,000 records", () => {
       await page.goBack();
       await expect.poll(() => firstOfCrowd(page)).toBe(firsts.at(-2));
     }
+
+    // A namespace is found by three keys, and opened by the next.
+    await database.query("insert into namespaces (tenant_id, name) values ($1, 'payouts')", [tenant.id]);
+    await visit(page, "/namespaces");
+    await page.getByText("20 of 10,000 declared namespaces, by name").waitFor();
+    await page.keyboard.press("f");
+    await page.keyboard.type("pa");
+    await page.getByText("1 of 1 declared namespace, those with late duplicates first").waitFor();
+    await page.getByRole("button", { name: "Open payouts" }).waitFor();
+    await page.keyboard.press("Enter");
+    await page.getByRole("heading", { level: 1, name: "payouts" }).waitFor();
+    // From any screen, by the search.
+    await page.keyboard.press("/");
+    await page.keyboard.type("crowd-0099");
+    await page.keyboard.press("Enter");
+    await page.getByRole("link", { name: "crowd-009900" }).first().waitFor();
   });
 });
 

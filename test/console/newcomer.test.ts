@@ -65,12 +65,15 @@ describeInBrowser("A newcomer with npm start and npm run lab -- traffic", () => 
     await page.getByText(`Saved the policy of the namespace ${namespace}.`).waitFor();
 
     await follow(page, "Ambiguous");
-    const payout = page.getByRole("row").filter({ hasText: "payouts" }).first();
+    const payout = page
+      .getByRole("row", { name: "payouts" })
+      .filter({ has: page.getByRole("rowheader") })
+      .first();
     const payoutKey = await payout.getByRole("rowheader").innerText();
     await page.getByLabel(`Select ${payoutKey}`).check();
     await page.getByRole("button", { name: "It did not happen" }).click();
     await dialog.getByLabel("Reason").fill("the bank never got it");
-    await dialog.getByRole("button", { name: "Release", exact: true }).click();
+    await dialog.getByRole("button", { name: "It did not happen", exact: true }).click();
     await dialog.waitFor({ state: "hidden" });
 
     await follow(page, "Audit");

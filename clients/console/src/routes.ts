@@ -54,6 +54,8 @@ export const ROUTES: readonly ScreenRoute[] = [
     "Ambiguous",
     "a",
   ]),
+  // A record that is opened from the queue keeps the queue's filters in its address.
+  route("/ambiguous/:namespace/:key", "tenant", () => import("./screens/record/record.tsx")),
   route("/jobs", "tenant", () => import("./screens/jobs/jobs.tsx"), ["Watch", "Jobs", "j"]),
   route("/jobs/:id", "tenant", () => import("./screens/jobs/job.tsx")),
   route("/records", "tenant", () => import("./screens/records/records.tsx"), ["Look up", "Records", "e"]),

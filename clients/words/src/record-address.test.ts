@@ -9,5 +9,14 @@ it("every key has an address of its own, which names it again", () => {
     // As a browser resolves it.
     const { pathname, search } = new URL(`/console${href}`, "https://localhost");
     expect(recordOf(pathname, search), href).toEqual({ namespace: "charges", key: keys[index] });
+    const opened = new URL(
+      `/console${recordHref("charges", keys[index] ?? "", "ambiguous", "owner=a%26b")}`,
+      "https://localhost",
+    );
+    expect(recordOf(opened.pathname, opened.search), href).toEqual({
+      namespace: "charges",
+      key: keys[index],
+    });
+    expect(opened.searchParams.get("owner")).toBe("a&b");
   }
 });

@@ -2,11 +2,22 @@
 const DOT_SEGMENTS = [".", ".."];
 const KEY_PARAMETER = "key";
 
-/** Returns the path of the console's screen of a record, below `/console`. A key can hold any characters. */
-export function recordHref(namespace: string, key: string): string {
-  const folder = `/records/${encodeURIComponent(namespace)}`;
-  if (!DOT_SEGMENTS.includes(key)) return `${folder}/${encodeURIComponent(key)}`;
-  return `${folder}/-?${new URLSearchParams({ [KEY_PARAMETER]: key })}`;
+/**
+ * Returns the path of the console's screen of a record, below `/console`. A key can hold any characters.
+ *
+ * @param list the list in which the record is opened; `query` is the list's own.
+ */
+export function recordHref(
+  namespace: string,
+  key: string,
+  list: "records" | "ambiguous" = "records",
+  query = "",
+): string {
+  const parameters = new URLSearchParams(query);
+  parameters.delete(KEY_PARAMETER);
+  if (DOT_SEGMENTS.includes(key)) parameters.set(KEY_PARAMETER, key);
+  const segments = [namespace, DOT_SEGMENTS.includes(key) ? "-" : key].map(encodeURIComponent);
+  return `/${list}/${segments.join("/")}${`${parameters}` === "" ? "" : `?${parameters}`}`;
 }
 
 /** Returns the record that an address names, from a path such as "/console/records/charges/a%2Fb" and its query. */
@@ -14,7 +25,11 @@ export function recordOf(
   pathname: string,
   search: string,
 ): { readonly namespace: string; readonly key: string } {
-  const [namespace = "", key = ""] = pathname.split("/records/")[1]?.split("/").map(decodeSegment) ?? [];
+  const [namespace = "", key = ""] =
+    pathname
+      .split(/\/(?:records|ambiguous)\//)[1]
+      ?.split("/")
+      .map(decodeSegment) ?? [];
   return { namespace, key: new URLSearchParams(search).get(KEY_PARAMETER) ?? key };
 }
 

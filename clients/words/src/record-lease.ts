@@ -27,7 +27,7 @@ export function describeLease(record: Pick<RecordMessage, "state" | "leaseExpire
     case "lapsed":
       return "The lease ended without an answer. The next claim takes the key over.";
     case "ambiguous":
-      return "The lease ended, and it is unknown whether the effect happened. Claims are refused until somebody decides, or the key's retention ends: find out, then complete or release it.";
+      return "The lease ended, and it is unknown whether the effect happened. Claims are refused until somebody decides, or the key's retention ends: find out whether it happened, and record the answer.";
     case "settled":
       return record.state === Record_State.COMPLETED
         ? "The operation is done. Every duplicate gets the result while it is kept."

@@ -1,7 +1,7 @@
 import type { Pool } from "../../../server/src/core/store/pool.ts";
 import { findAuditEvents } from "../../../server/src/features/administration/list-audit-events.ts";
 import { countRecords } from "../../../server/src/features/administration/store/count-records.ts";
-import { findKey } from "../../../server/src/features/administration/store/find-key.ts";
+import { findKey, findKeyPrefix } from "../../../server/src/features/administration/store/find-key.ts";
 import { findNamespacesInUse } from "../../../server/src/features/administration/store/list-namespaces-in-use.ts";
 import {
   countNamespaces,
@@ -11,9 +11,14 @@ import { CROWDED_TENANT, crowdedKey } from "../../helpers/database/crowded-table
 import type { ExplainedWork } from "./explained-work.ts";
 import { BATCH_ROWS } from "./rows.ts";
 
+const PREFIX = {
+  ...{ tenantId: CROWDED_TENANT, namespace: undefined, state: undefined, keyPrefix: "key-1", key: "" },
+  ...{ owner: "", checkpoint: "" },
+};
+
 function listEvents(pool: Pool, tenant: number | string | undefined) {
   const all = { afterMs: undefined, beforeMs: undefined, actor: "", target: "", denied: undefined };
-  const filter = { ...all, tenant, action: "none such" };
+  const filter = { ...all, tenant, action: "none such", withoutSignIns: true };
   return findAuditEvents(pool, filter, [], BATCH_ROWS);
 }
 
@@ -21,6 +26,8 @@ function listEvents(pool: Pool, tenant: number | string | undefined) {
 export const ADMINISTRATION_WORK: ExplainedWork = {
   byKeys: {
     "find a key": (pool) => findKey(pool, { tenantId: CROWDED_TENANT, key: crowdedKey(7) }, "", BATCH_ROWS),
+    "find the beginning of a key": (pool) =>
+      findKeyPrefix(pool, PREFIX, { namespace: "", key: "" }, BATCH_ROWS),
     "list namespaces": (pool) => listNamespaceResources(pool, CROWDED_TENANT, "", BATCH_ROWS),
   },
   overARange: {

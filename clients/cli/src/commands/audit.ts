@@ -19,6 +19,7 @@ export interface AuditOptions extends LimitOption {
   readonly actor?: string;
   readonly target?: string;
   readonly outcome?: AuditEvent_Outcome;
+  readonly withoutSignIns?: true;
 }
 
 export function withAuditFilter(made: Command): Command {
@@ -28,6 +29,7 @@ export function withAuditFilter(made: Command): Command {
     .option("--action <action>", "only events of this action, such as ResolveRecord", parseAction)
     .option("--actor <id>", "only events of this API key's id, or of this token's subject")
     .option("--target <resource>", "only events of this resource, such as 'namespace charges'")
+    .option("--without-sign-ins", "leave out the beginnings and ends of the console's sessions")
     .addOption(
       choiceOption("--outcome <outcome>", "only changes of this outcome", choicesOf(AuditEvent_Outcome)),
     );
@@ -35,8 +37,9 @@ export function withAuditFilter(made: Command): Command {
 
 /** Returns the filter fields of a request. */
 export function auditFilter(options: AuditOptions) {
-  const { after, before, action = "", actor = "", target = "", outcome } = options;
+  const { after, before, action = "", actor = "", target = "", outcome, withoutSignIns = false } = options;
   return {
+    withoutSignIns,
     action,
     actor,
     target,

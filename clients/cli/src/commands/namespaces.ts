@@ -21,10 +21,13 @@ import { command, group, type LimitOption, withLimit, withYes } from "./group.ts
 export function namespaceCommands(host: Host): Command {
   const asAdmin = sessions(host, createTenantAdmin);
   return group("namespaces", [
-    withLimit(command("list", "Lists these namespaces.", "namespaces list")).action(
-      asAdmin(async ({ client, call, output }, { limit }: LimitOption) => {
+    withPrefix(
+      command("list", "Lists these namespaces.", "namespaces list", "namespaces list --prefix pay"),
+    ).action(
+      asAdmin(async ({ client, call, output }, { limit, prefix = "" }: PrefixOption) => {
         const listed = await collectPages(limit, async (page) => {
-          const { namespaces, nextPageToken } = await client.listNamespaces(page, call);
+          const request = { ...page, namePrefix: prefix };
+          const { namespaces, nextPageToken } = await client.listNamespaces(request, call);
           return { items: namespaces, nextPageToken };
         });
         output.list(NamespaceSchema, listed, [
@@ -101,18 +104,27 @@ async function describeForgotten(session: Session<TenantAdmin>, namespace: strin
   return `${FORGET_RECORDS}\nIt has ${formatNoun(count, "record", "records")}, of which ${formatNoun(ambiguous, "is", "are")} ambiguous.`;
 }
 
+interface PrefixOption extends LimitOption {
+  readonly prefix?: string;
+}
+
+function withPrefix(made: Command): Command {
+  return withLimit(made).option("--prefix <text>", "only namespaces that begin with this text");
+}
+
 function undeclaredCommand(host: Host): Command {
   const asAdmin = sessions(host, createTenantAdmin);
-  return withLimit(
+  return withPrefix(
     command(
       "undeclared",
       "Lists the namespaces that have records and no policy of their own. A misspelt namespace shows here.",
       "namespaces undeclared",
     ),
   ).action(
-    asAdmin(async ({ client, call, output }, { limit }: LimitOption) => {
+    asAdmin(async ({ client, call, output }, { limit, prefix = "" }: PrefixOption) => {
       const listed = await collectPages(limit, async (page) => {
-        const { names, nextPageToken } = await client.listUndeclaredNamespaces(page, call);
+        const request = { ...page, namePrefix: prefix };
+        const { names, nextPageToken } = await client.listUndeclaredNamespaces(request, call);
         return { items: names, nextPageToken };
       });
       output.values(listed, [["NAMESPACE", (name) => name]], (name) => name);

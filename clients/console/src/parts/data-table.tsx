@@ -1,5 +1,6 @@
-import { type KeyboardEvent, type MouseEvent, type ReactNode, useId, useRef } from "react";
+import { type MouseEvent, type ReactNode, type RefObject, useId, useRef } from "react";
 import { Link } from "wouter";
+import { useShortcut } from "../shell/use-shortcut.ts";
 import styles from "../styles/table.module.css";
 
 /** A column of a table. Numbers are aligned on the right, with digits of one width. */
@@ -18,6 +19,17 @@ interface DataTableProps<Row> {
   readonly href?: (row: Row) => string;
   /** Undefined: rows are not chosen. */
   readonly selection?: RowSelection<Row>;
+  /** All rows, in their order; undefined: they are not grouped. */
+  readonly groups?: readonly RowGroup<Row>[];
+}
+
+/** Rows below each other that belong together. */
+export interface RowGroup<Row> {
+  /** Unlike that of the other groups. */
+  readonly name: string;
+  /** Undefined: nothing is above the rows. */
+  readonly heading?: ReactNode;
+  readonly rows: readonly Row[];
 }
 
 const NO_SELECTION: RowSelection<never> = { chosen: new Set(), choose() {}, nameOf: () => "" };
@@ -26,14 +38,16 @@ const NO_SELECTION: RowSelection<never> = { chosen: new Set(), choose() {}, name
  * A table whose first column heads its rows. In a narrow window each row is a card whose values have their headings beside them;
  * else wide tables scroll sideways in a region of their own, which the keyboard reaches.
  */
-export function DataTable<Row>({ caption, columns, rows, rowKey, href, selection }: DataTableProps<Row>) {
-  const [[, firstCell, firstKind], ...others] = columns;
+export function DataTable<Row>(props: DataTableProps<Row>) {
+  const { caption, columns, rows, rowKey, selection, groups = [{ name: "", rows }] } = props;
   const captionId = useId();
+  const table = useRef<HTMLTableElement>(null);
   const boxes = useRowBoxes(rows.map(rowKey), selection ?? NO_SELECTION);
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls has to be reached by the keyboard.
     <section className={styles.scroll} tabIndex={0} aria-labelledby={captionId}>
-      <table className={styles.table}>
+      {selection !== undefined && <RowKeys table={table} />}
+      <table className={styles.table} ref={table}>
         <caption id={captionId}>{caption}</caption>
         <thead>
           <tr>
@@ -50,25 +64,43 @@ export function DataTable<Row>({ caption, columns, rows, rowKey, href, selection
             )}
           </tr>
         </thead>
-        <tbody>
-          {rows.map((row) => (
-            <tr key={rowKey(row)} data-chosen={selection?.chosen.has(rowKey(row))}>
-              {selection !== undefined && (
-                <td data-kind="box">{boxes.of(rowKey(row), selection.nameOf(row))}</td>
-              )}
-              <th scope="row" data-kind={firstKind}>
-                {href === undefined ? firstCell(row) : <Link href={href(row)}>{firstCell(row)}</Link>}
-              </th>
-              {others.map(([heading, cell, kind]) => (
-                <td key={heading} data-kind={kind} data-heading={heading || undefined}>
-                  {cell(row)}
-                </td>
-              ))}
-            </tr>
-          ))}
-        </tbody>
+        {groups.map(({ name, heading, rows: members }) => (
+          <tbody key={name}>
+            {heading !== undefined && (
+              <tr className={styles.group}>
+                {selection !== undefined && <td data-kind="box">{boxes.of(members.map(rowKey), name)}</td>}
+                <td colSpan={columns.length}>{heading}</td>
+              </tr>
+            )}
+            {members.map((row) => (
+              <TableRow key={rowKey(row)} {...props} row={row} boxes={boxes} />
+            ))}
+          </tbody>
+        ))}
       </table>
     </section>
+  );
+}
+
+interface TableRowProps<Row> extends DataTableProps<Row> {
+  readonly row: Row;
+  readonly boxes: ReturnType<typeof useRowBoxes>;
+}
+
+function TableRow<Row>({ row, boxes, columns, rowKey, href, selection }: TableRowProps<Row>) {
+  const [[, firstCell, firstKind], ...others] = columns;
+  return (
+    <tr data-chosen={selection?.chosen.has(rowKey(row))}>
+      {selection !== undefined && <td data-kind="box">{boxes.of([rowKey(row)], selection.nameOf(row))}</td>}
+      <th scope="row" data-kind={firstKind}>
+        {href === undefined ? firstCell(row) : <Link href={href(row)}>{firstCell(row)}</Link>}
+      </th>
+      {others.map(([heading, cell, kind]) => (
+        <td key={heading} data-kind={kind} data-heading={heading || undefined}>
+          {cell(row)}
+        </td>
+      ))}
+    </tr>
   );
 }
 
@@ -81,15 +113,15 @@ interface RowSelection<Row> {
   readonly nameOf: (row: Row) => string;
 }
 
-/** Returns the check boxes of a table: one for all rows, and one for each. Shift chooses all rows from the last one. */
+/** Returns the check boxes of a table: one for all rows, and those of some. Shift chooses all rows from the last one. */
 function useRowBoxes(keys: readonly string[], { chosen, choose }: RowSelection<never>) {
   const last = useRef<string>(undefined);
-  const isAll = keys.length > 0 && keys.every((key) => chosen.has(key));
 
-  function toggle(key: string, event: MouseEvent<HTMLInputElement>): void {
+  function toggle(some: readonly string[], event: MouseEvent<HTMLInputElement>): void {
+    const [key = ""] = some;
     const from = event.shiftKey ? keys.indexOf(last.current ?? key) : -1;
     const to = keys.indexOf(key);
-    const range = from < 0 ? [key] : keys.slice(Math.min(from, to), Math.max(from, to) + 1);
+    const range = from < 0 ? some : keys.slice(Math.min(from, to), Math.max(from, to) + 1);
     const next = new Set(chosen);
     for (const each of range)
       if (event.currentTarget.checked) next.add(each);
@@ -98,36 +130,44 @@ function useRowBoxes(keys: readonly string[], { chosen, choose }: RowSelection<n
     choose(next);
   }
 
-  return {
-    all: (
-      <input
-        type="checkbox"
-        aria-label="Select all rows"
-        checked={isAll}
-        ref={(box) => {
-          if (box !== null) box.indeterminate = !isAll && chosen.size > 0;
-        }}
-        onChange={() => choose(new Set(isAll ? [] : keys))}
-      />
-    ),
-    of: (key: string, name: string) => (
+  function boxOf(some: readonly string[], name: string) {
+    const isChosen = some.length > 0 && some.every((key) => chosen.has(key));
+    return (
       <input
         type="checkbox"
         aria-label={`Select ${name}`}
-        checked={chosen.has(key)}
-        onClick={(event) => toggle(key, event)}
-        onKeyDown={moveBetweenRows}
+        checked={isChosen}
+        ref={(box) => {
+          if (box !== null) box.indeterminate = !isChosen && some.some((key) => chosen.has(key));
+        }}
+        onClick={(event) => toggle(some, event)}
+        onKeyDown={(event) => {
+          const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+          if (step === undefined) return;
+          event.preventDefault();
+          focusRow(event.currentTarget.closest("table"), step, "input");
+        }}
         readOnly
       />
-    ),
-  };
+    );
+  }
+
+  return { all: boxOf(keys, "all rows"), of: boxOf };
 }
 
-/** The arrow keys lead to the boxes of the rows above and below. */
-function moveBetweenRows(event: KeyboardEvent<HTMLInputElement>): void {
-  const row = event.currentTarget.closest("tr");
-  const next = { ArrowDown: row?.nextElementSibling, ArrowUp: row?.previousElementSibling }[event.key];
-  if (!next) return;
-  event.preventDefault();
-  next.querySelector<HTMLElement>("input[type=checkbox]")?.focus();
+/** The keys of a table whose rows are chosen: they lead from row to row, and choose the one with the focus. */
+function RowKeys({ table }: { readonly table: RefObject<HTMLTableElement | null> }) {
+  useShortcut("j", "Next row", () => focusRow(table.current, 1, "a"));
+  useShortcut("k", "Row before", () => focusRow(table.current, -1, "a"));
+  useShortcut("x", "Select the row", () => focusRow(table.current, 0, "a")?.querySelector("input")?.click());
+  return undefined;
+}
+
+/** Moves the focus to a control of another row, or of the first one if no row has the focus. Returns the row. */
+function focusRow(table: HTMLTableElement | null, step: number, control: "a" | "input") {
+  const rows = [...(table?.querySelectorAll<HTMLTableRowElement>("tr[data-chosen]") ?? [])];
+  const at = rows.findIndex((row) => row.contains(document.activeElement));
+  const row = rows[at < 0 ? 0 : at + step];
+  row?.querySelector<HTMLElement>(control)?.focus();
+  return row;
 }

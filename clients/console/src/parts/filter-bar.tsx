@@ -1,16 +1,19 @@
 import { type Timestamp, timestampFromDate } from "@bufbuild/protobuf/wkt";
-import { type FormEvent, type ReactNode, useEffect, useMemo, useState } from "react";
-import { useLocation, useSearch } from "wouter";
+import { type FormEvent, type ReactNode, useEffect, useId, useMemo, useState } from "react";
+import { useLocation } from "wouter";
 import { fixMoment, parseMoment, writeMoment } from "../format/moment.ts";
 import { useSession } from "../session/session.ts";
 import common from "../styles/common.module.css";
 import { SelectField, TextField } from "./field.tsx";
-import { hereWith, withParameters } from "./pages.ts";
+import { useNamespaceNames } from "./namespace-names.ts";
+import { hereWith, useQueryText, withParameters } from "./pages.ts";
 
 interface FilterBarProps {
   readonly children: ReactNode;
-  /** Whether the fields are folded while the address has no filter: a narrow window has room for a few, or for the list. */
-  readonly fold?: "never" | "narrow" | "always";
+  /** Fields that few people need: folded while the address has no filter. */
+  readonly more?: ReactNode;
+  /** Fold all fields in a narrow window while the address has no filter: it has room for a few, or for the list. */
+  readonly foldsNarrow?: boolean;
 }
 
 const NARROW = "(max-width: 44rem)";
@@ -19,8 +22,8 @@ const NARROW = "(max-width: 44rem)";
  * A form whose fields' names and values become the address's query, so that a filtered list can be shared. Fields take
  * `defaultValue` from `useFilters()`.
  */
-export function FilterBar({ fold = "never", children }: FilterBarProps) {
-  const search = useSearch();
+export function FilterBar({ foldsNarrow = false, more, children }: FilterBarProps) {
+  const search = useQueryText();
   const [, navigate] = useLocation();
   const [isNarrow] = useState(() => window.matchMedia(NARROW).matches);
 
@@ -39,6 +42,12 @@ export function FilterBar({ fold = "never", children }: FilterBarProps) {
       {/* The key builds the fields again when the address changes by Back or a link. */}
       <form key={search} className={common.fields} onSubmit={submit}>
         {children}
+        {more !== undefined && (
+          <details open={search !== ""} className={common.fold}>
+            <summary>More filters</summary>
+            <div className={common.fields}>{more}</div>
+          </details>
+        )}
         <div className={common.row}>
           <button type="submit" data-look="plain">
             Filter
@@ -52,7 +61,7 @@ export function FilterBar({ fold = "never", children }: FilterBarProps) {
       </form>
     </search>
   );
-  if (fold === "never" || (fold === "narrow" && !isNarrow)) return form;
+  if (!foldsNarrow || !isNarrow) return form;
   return (
     <details open={search !== ""} className={common.fold}>
       <summary>Filters</summary>
@@ -69,9 +78,7 @@ const TIMES: ReadonlySet<string> = new Set(["after", "before"]);
  * `after=48h`, is replaced in the address by the time itself: otherwise each drawing would be another list.
  */
 export function useFilters<Name extends string>(names: readonly Name[]): Readonly<Record<Name, string>> {
-  // The router decodes its own copy: a "%" in a key would be decoded twice.
-  useSearch();
-  const search = window.location.search.slice(1);
+  const search = useQueryText();
   const [, navigate] = useLocation();
   const fixed = useMemo(() => fixTimes(search), [search]);
   useEffect(() => {
@@ -147,9 +154,27 @@ interface NamespaceFieldProps {
  */
 export function NamespaceField({ value }: NamespaceFieldProps) {
   const { namespaces } = useSession();
+  const [typed, setTyped] = useState("");
+  const listId = useId();
+  const { names } = useNamespaceNames(typed);
   if (namespaces.length === 0) {
     return (
-      <TextField label="Namespace" name="namespace" placeholder="all" defaultValue={value} maxLength={63} />
+      <>
+        <TextField
+          label="Namespace"
+          name="namespace"
+          placeholder="all"
+          defaultValue={value}
+          maxLength={63}
+          list={listId}
+          onChange={({ target }) => setTyped(target.value)}
+        />
+        <datalist id={listId}>
+          {names.map((name) => (
+            <option key={name} value={name} />
+          ))}
+        </datalist>
+      </>
     );
   }
   return (

@@ -3,9 +3,15 @@ import { useSearch } from "wouter";
 /** The parameter of the address that holds a page's token. */
 export const PAGE_PARAMETER = "page";
 
+/** Returns the query of the address as it is: the router decodes its own copy, and a "%" in a key would be decoded twice. */
+export function useQueryText(): string {
+  useSearch();
+  return window.location.search.slice(1);
+}
+
 /** Returns the page token of the address, for a request's `pageToken`; empty: the first page. */
 export function usePageToken(): { readonly token: string; readonly search: string } {
-  const search = useSearch();
+  const search = useQueryText();
   return { token: new URLSearchParams(search).get(PAGE_PARAMETER) ?? "", search };
 }
 

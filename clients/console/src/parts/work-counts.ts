@@ -1,6 +1,10 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
 import { createClient } from "@connectrpc/connect";
 import { createConnectQueryKey, useQuery as useConnectQuery, useTransport } from "@connectrpc/connect-query";
-import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
+import {
+  type CountAmbiguousRecordsRequestSchema,
+  TenantAdminService,
+} from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import { isUnfinished } from "@onceward/words/job-words";
 import { useQuery } from "@tanstack/react-query";
 import { useLiveInterval } from "../shell/live.ts";
@@ -9,18 +13,21 @@ const LIVE_MS = 10_000;
 /** The server stops counting a second before, and answers how many there are at least: no screen is the place to wait for more. */
 const COUNT_TIMEOUT_MS = 3_000;
 
-/** Counts the ambiguous records of a namespace; "" is all. */
-export function useAmbiguousCount(namespace: string) {
+/** Counts the ambiguous records of a namespace that match; "" is all. */
+export function useAmbiguousCount(
+  namespace: string,
+  which: MessageInitShape<typeof CountAmbiguousRecordsRequestSchema> = {},
+) {
   const transport = useTransport();
   const schema = TenantAdminService.method.countAmbiguousRecords;
+  const input = { ...which, namespace };
   return useQuery({
-    // Begins as the key of the RPC, so that a change reads it again.
-    queryKey: [...createConnectQueryKey({ schema, cardinality: undefined }), namespace],
+    queryKey: createConnectQueryKey({ schema, input, transport, cardinality: "finite" }),
     queryFn: ({ signal }) =>
-      createClient(TenantAdminService, transport).countAmbiguousRecords(
-        { namespace },
-        { signal, timeoutMs: COUNT_TIMEOUT_MS },
-      ),
+      createClient(TenantAdminService, transport).countAmbiguousRecords(input, {
+        signal,
+        timeoutMs: COUNT_TIMEOUT_MS,
+      }),
     refetchInterval: useLiveInterval(LIVE_MS),
   });
 }

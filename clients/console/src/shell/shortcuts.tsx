@@ -44,7 +44,10 @@ function isForPage(event: KeyboardEvent): boolean {
   if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return true;
   if (document.querySelector("dialog[open]") !== null) return true;
   const { target } = event;
-  return target instanceof Element && target.closest("input, select, textarea, [role=slider]") !== null;
+  return (
+    target instanceof Element &&
+    target.closest("input:not([type=checkbox]), select, textarea, [role=slider]") !== null
+  );
 }
 
 /** Shows the keys of the page and of the screen, and the switch that turns them off. */

@@ -69,7 +69,8 @@ async function listEvents(
   const afterMs = violations.timestampMs("after", request.after);
   const beforeMs = violations.timestampMs("before", request.before);
   const denied = parseOutcome(request.outcome, violations);
-  const filter = { tenant, afterMs, beforeMs, action, actor, target, denied };
+  const { withoutSignIns } = request;
+  const filter = { tenant, afterMs, beforeMs, action, actor, target, denied, withoutSignIns };
   const { messages, nextPageToken } = await scanPage(
     request,
     {
@@ -77,6 +78,7 @@ async function listEvents(
       scope: [
         ...["ListAuditEvents", typeof tenant, tenant, afterMs, beforeMs, action, actor, target],
         denied === undefined ? undefined : String(denied),
+        String(withoutSignIns),
       ],
       schema: AuditEventSchema,
       find: (behind, limit) =>
@@ -134,6 +136,7 @@ interface EventFilter {
   readonly target: string;
   /** Undefined: denied or not. */
   readonly denied: boolean | undefined;
+  readonly withoutSignIns: boolean;
 }
 
 /** Events that one statement scans, in some milliseconds even where none matches. */
@@ -142,8 +145,10 @@ const MAX_SCANNED = 5000;
 /**
  * Returns a statement that scans a range of the index that begins with the tenant, if one is given. The other
  * conditions are compared row by row.
+ *
+ * @param seen which API keys `k` the reader of event `e` may see the labels of.
  */
-function scanStatement(name: string, ofTenant: string) {
+function scanStatement(name: string, ofTenant: string, seen = "true") {
   return {
     name,
     text: `
@@ -152,7 +157,8 @@ with page as materialized (
          ($2::text = '' or action = $2::text)
            and ($8::text = '' or actor = $8::text)
            and ($9::text = '' or target = $9::text)
-           and coalesce($10::boolean, outcome = 'DENIED') = (outcome = 'DENIED') as wanted
+           and coalesce($10::boolean, outcome = 'DENIED') = (outcome = 'DENIED')
+           and not ($11::boolean and action in ('SignIn', 'SignOut', 'SignOutEverywhere')) as wanted
     from audit_events
    where ${ofTenant}
      and at >= coalesce(to_timestamp($3::float8 / 1000), '-infinity')
@@ -167,7 +173,8 @@ with page as materialized (
 )
 select f.wanted, (select count(*) from page)::int as scanned, e.id, to_jsonb(e.at) #>> '{}' as at,
        extract(epoch from e.at) * 1000 as "atMs", e.tenant, e.actor, e.action, e.target, e.denial, e.reason, e.before,
-       e.after, e.request_id as "requestId", e.calls
+       e.after, e.request_id as "requestId", e.calls,
+       coalesce((select k.label from api_keys k where k.id = e.actor and ${seen} offset 0), '') as "actorLabel"
   from (select * from found union all select * from last where not wanted) f
  cross join lateral (select * from audit_events event where event.id = f.id limit 1) e
  order by e.at desc, e.id desc`,
@@ -175,7 +182,7 @@ select f.wanted, (select count(*) from page)::int as scanned, e.id, to_jsonb(e.a
 }
 
 const STATEMENTS = {
-  number: scanStatement("scan_audit_events_of_tenant", "tenant_id = $1::int"),
+  number: scanStatement("scan_audit_events_of_tenant", "tenant_id = $1::int", "k.tenant_id = $1::int"),
   string: scanStatement("scan_audit_events_of_tenant_name", "tenant = $1::text"),
   undefined: scanStatement("scan_audit_events", "$1::int is null"),
 } as const;
@@ -203,6 +210,8 @@ interface EventRow {
   readonly requestId: string;
   /** How many calls the event stands for. */
   readonly calls: number;
+  /** Empty: the actor has none, or the reader may not see it. */
+  readonly actorLabel: string;
 }
 
 /**
@@ -211,7 +220,7 @@ interface EventRow {
  */
 export async function findAuditEvents(
   runner: Runner,
-  { tenant, afterMs, beforeMs, action, actor, target, denied }: EventFilter,
+  { tenant, afterMs, beforeMs, action, actor, target, denied, withoutSignIns }: EventFilter,
   [at = "infinity", id = "0"]: Cursor,
   limit: number,
 ): Promise<Scan<EventRow, Cursor>> {
@@ -226,6 +235,7 @@ export async function findAuditEvents(
     actor,
     target,
     denied ?? null,
+    withoutSignIns,
   ]);
   const items = rows.filter(({ wanted }) => wanted);
   const wasFull = items.length === limit || rows[0]?.scanned === MAX_SCANNED;

@@ -104,17 +104,18 @@ interface PageRequest {
 /**
  * Returns a page of a list whose rows all match.
  *
- * @throws Refusal INVALID_REQUEST for a malformed size or token.
+ * @throws Refusal INVALID_REQUEST for a malformed size or token, with the violations that the caller found.
  */
 export function listPage<Item, Schema extends DescMessage>(
   request: PageRequest,
   list: PagedList<Item, Schema, readonly Item[]>,
+  violations = new Violations(),
 ) {
   const find = async (after: Cursor, limit: number) => ({
     items: await list.find(after, limit),
     next: undefined,
   });
-  return scanPage(request, { ...list, find }, new Violations());
+  return scanPage(request, { ...list, find }, violations);
 }
 
 /**

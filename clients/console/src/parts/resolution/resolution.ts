@@ -83,18 +83,18 @@ export function resolutionsOf({ state }: Pick<Record, "state">): readonly Resolu
   }
 }
 
-/** What a person answers, how the resolution is called before and after it, and what it says about the effect. */
+/** What a person answers, and what that says about the effect. */
 export const RESOLUTIONS = {
   complete: {
-    ...{ answer: "It happened", verb: "Complete", past: "Completed" },
+    answer: "It happened",
     meaning: "The effect happened, or failed permanently. Every duplicate of the key gets the stored result.",
   },
   release: {
-    ...{ answer: "It did not happen", verb: "Release", past: "Released" },
+    answer: "It did not happen",
     meaning: "The effect did not happen. The next claim gets the key and performs the operation.",
   },
   forget: {
-    ...{ answer: "Forget", verb: "Forget", past: "Forgot" },
+    answer: "Forget",
     meaning:
       "The record is removed, as if its key had never been claimed: a duplicate is a new operation. This cannot be undone.",
   },

@@ -2,6 +2,7 @@ import type { Record } from "@onceward/gen/onceward/v1/record_pb.ts";
 import { typedName } from "@onceward/words/changes";
 import { type ReactNode, useState } from "react";
 import { formatNoun } from "../../format/quantity.ts";
+import { useShortcut } from "../../shell/use-shortcut.ts";
 import common from "../../styles/common.module.css";
 import { ConfirmDialog } from "../confirm-dialog.tsx";
 import { useNotice } from "../notice.tsx";
@@ -33,10 +34,11 @@ export function ResolveDialog({ records, kind, close, resolved }: ResolveDialogP
   const [draft, setDraft] = useState(EMPTY_RESULT);
   const { done, resolveEach } = useResolveEach();
   const notify = useNotice();
-  const { answer, verb, past, meaning } = RESOLUTIONS[kind];
+  const { answer, meaning } = RESOLUTIONS[kind];
   const [only, ...others] = left;
   const count = formatNoun(left.length, "record", "records");
   const isOne = only !== undefined && others.length === 0;
+  const title = isOne ? answer : `${answer}: ${count}`;
 
   async function act(reason: string): Promise<void> {
     const resolution = resolutionMessage(kind, draft);
@@ -48,14 +50,14 @@ export function ResolveDialog({ records, kind, close, resolved }: ResolveDialogP
       setLeft(unresolved.map(({ record }) => record));
       throw unresolvedError(unresolved);
     }
-    notify(`${past} ${count}. Every replica follows within 10 s.`);
+    notify(`${answer}: ${count}. Every replica follows within 10 s.`);
     resolved?.();
   }
 
   return (
     <ConfirmDialog
-      title={isOne ? answer : `${answer}: ${count}`}
-      action={isOne ? verb : `${verb} ${count}`}
+      title={title}
+      action={title}
       look={kind === "forget" ? "danger" : "plain"}
       reason="required"
       isValid={isResolvable(kind, draft)}
@@ -106,7 +108,7 @@ export function ResolveButtons({ kinds, ask }: ResolveButtonsProps) {
 }
 
 /**
- * Returns the buttons that resolve some records, and the dialog that they open.
+ * Returns the buttons that resolve some records, and the dialog that they open. The keys `y` and `n` open it, too.
  *
  * @param resolved called after a change.
  */
@@ -119,10 +121,12 @@ export function useResolution(
     readonly records: readonly Record[];
   }>();
   const [first] = records;
+  const kinds = first === undefined ? [] : resolutionsOf(first);
+  const ask = (kind: ResolutionKind) => setOpen({ kind, records });
+  useShortcut("y", RESOLUTIONS.complete.answer, () => kinds.includes("complete") && ask("complete"));
+  useShortcut("n", RESOLUTIONS.release.answer, () => kinds.includes("release") && ask("release"));
   return {
-    buttons: first !== undefined && (
-      <ResolveButtons kinds={resolutionsOf(first)} ask={(kind) => setOpen({ kind, records })} />
-    ),
+    buttons: first !== undefined && <ResolveButtons kinds={kinds} ask={ask} />,
     dialog: open !== undefined && (
       <ResolveDialog {...open} close={() => setOpen(undefined)} resolved={() => resolved?.(open.kind)} />
     ),

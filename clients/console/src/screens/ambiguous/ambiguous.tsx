@@ -1,42 +1,42 @@
 import { MAX_CHECKPOINT_NAME_BYTES, MAX_OWNER_BYTES } from "@onceward/gen/limits.ts";
 import type { Record } from "@onceward/gen/onceward/v1/record_pb.ts";
-import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import { reconciliationFile } from "@onceward/words/answers";
 import { recordHref } from "@onceward/words/record-address";
 import { useState } from "react";
-import { useSearch } from "wouter";
+import { Link, useSearch } from "wouter";
 import { commandLine } from "../../format/command.ts";
-import { formatNoun } from "../../format/quantity.ts";
+import { readPayload } from "../../format/payload.ts";
+import { formatCount, formatNoun, formatSize } from "../../format/quantity.ts";
 import { CliHint } from "../../parts/copy-button.tsx";
-import { type Column, type Columns, DataTable } from "../../parts/data-table.tsx";
+import { type Column, type Columns, DataTable, type RowGroup } from "../../parts/data-table.tsx";
 import { download } from "../../parts/download.ts";
 import { TextField } from "../../parts/field.tsx";
-import { FilterBar, NamespaceField, TimeField, useFilters, useNamespace } from "../../parts/filter-bar.tsx";
-import { Pager, usePage } from "../../parts/list.tsx";
+import { FilterBar, NamespaceField, TimeField } from "../../parts/filter-bar.tsx";
+import { Pager } from "../../parts/list.tsx";
 import { Empty, Unanswered } from "../../parts/list-states.tsx";
 import { LookupLink } from "../../parts/lookup-link.tsx";
 import { useNotice } from "../../parts/notice.tsx";
-import { usePageToken } from "../../parts/pages.ts";
+import { hereWith, usePageToken, useQueryText, withParameters } from "../../parts/pages.ts";
 import type { ResolutionKind } from "../../parts/resolution/resolution.ts";
 import { ResolveButtons, useResolution } from "../../parts/resolution/resolve-dialog.tsx";
 import { Time } from "../../parts/time.tsx";
 import { UserText } from "../../parts/user-text.tsx";
+import { useAmbiguousCount } from "../../parts/work-counts.ts";
 import { readFailure } from "../../session/failure.ts";
 import { Screen } from "../../shell/screen.tsx";
 import { useShortcut } from "../../shell/use-shortcut.ts";
 import styles from "../../styles/screens.module.css";
 import { AnswersDialog } from "./answers-dialog.tsx";
-import { FILTERS, type Filters, linksOf, requestOf, useReadAll } from "./filters.ts";
+import { FILTERS, type Filters, linksOf, useReadAll, whichOf } from "./filters.ts";
 import { MatchingDialog } from "./matching-dialog.tsx";
+import { groupsOf, useQueue, useQueueFilters } from "./queue.ts";
+import { Settled } from "./settled.tsx";
 
-const PAGE_SIZE = 100;
-const REFRESH_MS = 10_000;
 const KINDS = ["complete", "release", "forget"] as const;
 
 /** The queue of ambiguous records, the oldest first: rows are chosen, and decided about together or by a file of answers. */
 export default function Ambiguous() {
-  const typed = useFilters(FILTERS);
-  const filters = { ...typed, namespace: useNamespace(typed.namespace) };
+  const filters = useQueueFilters();
   const [isImporting, setImporting] = useState(false);
   const readAll = useReadAll(filters);
   const notify = useNotice();
@@ -68,7 +68,7 @@ export default function Ambiguous() {
         </>
       }
     >
-      <FilterBar fold="narrow">
+      <FilterBar foldsNarrow>
         <NamespaceField value={filters.namespace} />
         <TextField label="Owner" name="owner" defaultValue={filters.owner} maxLength={MAX_OWNER_BYTES} />
         <TextField
@@ -79,6 +79,7 @@ export default function Ambiguous() {
         />
         <TimeField label="Ambiguous before" name="before" value={filters.before} />
       </FilterBar>
+      <Settled />
       <Queue key={useSearch()} filters={filters} />
       {isImporting && <AnswersDialog readAll={readAll} close={() => setImporting(false)} />}
     </Screen>
@@ -87,11 +88,21 @@ export default function Ambiguous() {
 
 function Queue({ filters }: { readonly filters: Filters }) {
   const { token } = usePageToken();
-  const { listRecords } = TenantAdminService.method;
-  const list = usePage(listRecords, { ...requestOf(filters), pageSize: PAGE_SIZE }, REFRESH_MS);
+  const search = useQueryText();
+  const list = useQueue(filters);
   const [chosen, choose] = useState<ReadonlySet<string>>(new Set());
   if (list.data === undefined) return <Unanswered query={list} rows={12} />;
   const { records, nextPageToken } = list.data;
+  const where = nextPageToken === "" && token === "" ? "" : " on this page";
+  const groups = groupsOf(records).map(({ owner, rows }): RowGroup<Record> => {
+    const [first] = rows;
+    const left = `${formatNoun(rows.length, "record", "records")}${where}`;
+    return {
+      name: `${owner || "no owner"}, ${left}, ${keyOf(first)}`,
+      heading: <GroupHeading owner={owner} left={left} first={first} search={search} />,
+      rows,
+    };
+  });
   const command = commandOf(filters);
   const isEmpty = records.length === 0 && nextPageToken === "";
   return (
@@ -100,24 +111,44 @@ function Queue({ filters }: { readonly filters: Filters }) {
         records={records.filter((record) => chosen.has(keyOf(record)))}
         filters={filters}
         isOffered={!isEmpty}
-        isMore={nextPageToken !== ""}
         clear={() => choose(new Set())}
       />
       {isEmpty ? (
         <Empty command={command}>{emptyText(filters, token)}</Empty>
       ) : (
         <DataTable
-          caption={`${formatNoun(records.length, "record", "records")}${nextPageToken === "" && token === "" ? "" : " on this page"}`}
+          caption={`${formatNoun(records.length, "record", "records")}${where}. J and K lead from row to row, X selects, Y and N answer.`}
           columns={columnsOf(linksOf(list.data))}
-          rows={records}
+          rows={groups.flatMap(({ rows }) => rows)}
+          groups={groups}
           rowKey={keyOf}
-          href={({ namespace, key }) => recordHref(namespace, key)}
+          href={({ namespace, key }) => recordHref(namespace, key, "ambiguous", search)}
           selection={{ chosen, choose, nameOf: ({ key }) => key }}
         />
       )}
       <Pager nextPageToken={nextPageToken} />
       {!isEmpty && <CliHint command={command} />}
     </div>
+  );
+}
+
+interface GroupHeadingProps {
+  readonly owner: string;
+  /** How many records the group has, and of what. */
+  readonly left: string;
+  readonly first: Record;
+  readonly search: string;
+}
+
+function GroupHeading({ owner, left, first, search }: GroupHeadingProps) {
+  return (
+    <>
+      <b>{owner === "" ? "No owner" : <UserText>{owner}</UserText>}</b> {left}, the oldest{" "}
+      <Time at={first.leaseExpiresAt} />{" "}
+      {owner !== "" && (
+        <Link href={hereWith(`?${withParameters(search, { owner })}`)}>All of this owner</Link>
+      )}
+    </>
   );
 }
 
@@ -131,14 +162,18 @@ interface DecisionProps {
   readonly filters: Filters;
   /** False while no record is listed: then only a dialog that is open stays. */
   readonly isOffered: boolean;
-  readonly isMore: boolean;
   readonly clear: () => void;
 }
 
 /** What is decided about the chosen records, or about all that match. A dialog stays open if the last record leaves the list. */
-function Decision({ records, filters, isOffered, isMore, clear }: DecisionProps) {
-  const { buttons, dialog } = useResolution(records, clear);
+function Decision({ records, filters, isOffered, clear }: DecisionProps) {
+  const count = useAmbiguousCount(filters.namespace, whichOf(filters)).data;
+  const all =
+    count === undefined
+      ? "All"
+      : `All ${count.isLowerBound ? "of at least " : ""}${formatCount(count.ambiguous)}`;
   const [isAll, setAll] = useState(false);
+  const { buttons, dialog } = useResolution(isAll ? [] : records, clear);
   const [kind, setKind] = useState<ResolutionKind>();
   useShortcut("b", "Decide about all matching records", () => setAll(true));
   const chosen = formatNoun(records.length, "record", "records");
@@ -148,7 +183,7 @@ function Decision({ records, filters, isOffered, isMore, clear }: DecisionProps)
         <section className={styles.decision} aria-label="Decision">
           <span role="status">
             {isAll
-              ? "All that match"
+              ? `${all} that match`
               : records.length === 0
                 ? "Select records to decide about them"
                 : `${chosen} selected`}
@@ -160,7 +195,7 @@ function Decision({ records, filters, isOffered, isMore, clear }: DecisionProps)
             </button>
           ) : (
             <button type="button" data-look="link" onClick={() => setAll(true)}>
-              {isMore ? "All that match, also on other pages" : "All that match"}
+              {all} that match
             </button>
           )}
         </section>
@@ -186,9 +221,22 @@ function columnsOf(links: ReadonlyMap<string, string>): Columns<Record> {
       "Last checkpoint",
       ({ checkpoint }) => (checkpoint === undefined ? "none" : <UserText>{checkpoint.name}</UserText>),
     ],
-    ["Owner", ({ owner }) => (owner === "" ? "none" : <UserText>{owner}</UserText>)],
+    ["What it saved", ({ checkpoint }) => checkpoint && <UserText>{evidenceOf(checkpoint.state)}</UserText>],
     ...(links.size === 0 ? [] : [atProvider]),
   ];
+}
+
+/** As much of a checkpoint as a row has room for. */
+const SHOWN_CHARACTERS = 120;
+
+/** Returns the content of a checkpoint in one line; the record's own screen shows the rest. */
+function evidenceOf(state: Uint8Array): string {
+  if (state.length === 0) return "nothing";
+  const { form, text } = readPayload(state);
+  if (form === "hex") return formatSize(state.length);
+  // JSON is shown with line breaks elsewhere.
+  const line = text.replace(/([[{])\s+|\s+([\]}])/g, "$1$2").replace(/\s+/g, " ");
+  return line.length > SHOWN_CHARACTERS ? `${line.slice(0, SHOWN_CHARACTERS)}…` : line;
 }
 
 function emptyText(filters: Filters, token: string): string {

@@ -19,13 +19,17 @@ export const FILTERS = ["namespace", "owner", "checkpoint", "before"] as const;
 export type Filters = Readonly<globalThis.Record<(typeof FILTERS)[number], string>>;
 
 /** Returns the request for the ambiguous records that match, the oldest first. */
-export function requestOf({ namespace, owner, checkpoint, before }: Filters) {
-  const leaseExpiredBefore = timestampOf(before);
+export function requestOf(filters: Filters) {
   return {
     ...{ state: Record_State.AMBIGUOUS, order: ListRecordsRequest_Order.LEASE_EXPIRY },
-    ...{ namespace, owner, checkpoint },
-    ...(leaseExpiredBefore && { leaseExpiredBefore }),
+    ...{ namespace: filters.namespace, ...whichOf(filters) },
   } satisfies MessageInitShape<typeof ListRecordsRequestSchema>;
+}
+
+/** Returns which records the filters mean, for the RPCs that count and resolve them. */
+export function whichOf({ owner, checkpoint, before }: Filters) {
+  const leaseExpiredBefore = timestampOf(before);
+  return { owner, checkpoint, ...(leaseExpiredBefore && { leaseExpiredBefore }) };
 }
 
 /** Returns the links to providers of a page of records, by namespace. */

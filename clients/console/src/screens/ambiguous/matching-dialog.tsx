@@ -6,7 +6,6 @@ import { commandLine, shellWord } from "../../format/command.ts";
 import { formatNoun } from "../../format/quantity.ts";
 import { ConfirmDialog } from "../../parts/confirm-dialog.tsx";
 import { CliHint } from "../../parts/copy-button.tsx";
-import { timestampOf } from "../../parts/filter-bar.tsx";
 import { Unanswered } from "../../parts/list-states.tsx";
 import { useNotice } from "../../parts/notice.tsx";
 import { useRefresh } from "../../parts/refresh.ts";
@@ -20,7 +19,7 @@ import {
 } from "../../parts/resolution/resolution.ts";
 import { ResultFields } from "../../parts/resolution/result-fields.tsx";
 import { readFailure } from "../../session/failure.ts";
-import type { Filters } from "./filters.ts";
+import { type Filters, whichOf } from "./filters.ts";
 
 interface MatchingDialogProps {
   readonly filters: Filters;
@@ -30,10 +29,8 @@ interface MatchingDialogProps {
 
 /** Resolves all ambiguous records that match the filters of the queue, as one job: those that were counted, or none. */
 export function MatchingDialog({ filters, kind, close }: MatchingDialogProps) {
-  const { namespace, owner, checkpoint, before } = filters;
   const [draft, setDraft] = useState(EMPTY_RESULT);
-  const leaseExpiredBefore = timestampOf(before);
-  const which = { namespace, owner, checkpoint, ...(leaseExpiredBefore && { leaseExpiredBefore }) };
+  const which = { namespace: filters.namespace, ...whichOf(filters) };
   const method = TenantAdminService.method.resolveAmbiguousRecords;
   const count = useQuery(
     method,
@@ -45,7 +42,7 @@ export function MatchingDialog({ filters, kind, close }: MatchingDialogProps) {
   const refresh = useRefresh();
   const notify = useNotice();
   const [, navigate] = useLocation();
-  const { answer, verb, meaning } = RESOLUTIONS[kind];
+  const { answer, meaning } = RESOLUTIONS[kind];
   const { matching = 0n, isLowerBound = false } = count.data ?? {};
   const records = formatNoun(matching, "record", "records");
 
@@ -65,7 +62,7 @@ export function MatchingDialog({ filters, kind, close }: MatchingDialogProps) {
   return (
     <ConfirmDialog
       title={`${answer}: all ${records} that match`}
-      action={`${verb} ${records}`}
+      action={`${answer}: ${records}`}
       look={kind === "forget" ? "danger" : "plain"}
       reason="required"
       isValid={matching > 0n && !isLowerBound && isResolvable(kind, draft)}

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { actionWords, denialWords } from "./actions.ts";
+import { actionWords, denialWords, deniedWords } from "./actions.ts";
 
 it.each([
   ["UpdateNamespace", "Changed namespace"],
@@ -12,4 +12,9 @@ it.each([
 
 it("the reason of a denial has words", () => {
   expect(denialWords("ROLE_DENIED")).toBe("role denied");
+});
+
+it("a denied action is said as it was asked, not as done", () => {
+  const denied = ["UpdateNamespace", "ListNamespaces", "GetTenant", "SignIn"].map(deniedWords);
+  expect(denied).toEqual(["Change namespace", "List namespaces", "Read tenant", "Sign in"]);
 });

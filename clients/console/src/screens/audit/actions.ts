@@ -3,7 +3,7 @@ import { OperatorService } from "@onceward/gen/onceward/v1/operator_pb.ts";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import { ACTIONS_WITHOUT_RPC } from "@onceward/words/audit-actions";
 
-/** The verbs of actions, as a person says what was done. */
+/** The verbs of actions, as a person says what was done. A verb that is missing here is said as it is. */
 const DONE: Readonly<Record<string, string>> = {
   Cancel: "Cancelled",
   Count: "Counted",
@@ -23,11 +23,19 @@ const DONE: Readonly<Record<string, string>> = {
   Update: "Changed",
 };
 
+/** The verbs of actions that were not done, where a person uses another one. */
+const ASKED: Readonly<Record<string, string>> = { Get: "Read", Update: "Change" };
+
 /** Returns an action of the audit in words, such as "Changed namespace" for "UpdateNamespace". */
-export function actionWords(action: string): string {
+export function actionWords(action: string, verbs: typeof DONE = DONE): string {
   const [verb = "", ...others] = action.split(/(?=[A-Z])/);
   const object = others.join(" ").toLowerCase().replace("api key", "API key");
-  return [DONE[verb] ?? verb, object].join(" ").trim();
+  return [verbs[verb] ?? verb, object].join(" ").trim();
+}
+
+/** Returns an action that was denied in words, such as "Change namespace". */
+export function deniedWords(action: string): string {
+  return actionWords(action, ASKED);
 }
 
 /** Returns why a call was denied, in words. */

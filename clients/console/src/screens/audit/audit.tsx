@@ -24,7 +24,7 @@ export default function Audit() {
       title="Audit"
       lead="Changes that were made, and changes that were refused. An event is never altered, and is kept for 400 days unless the operator chose another time."
     >
-      <FilterBar fold="narrow">
+      <FilterBar foldsNarrow>
         {fieldsOf(role).map(({ name, placeholder, maxLength }) => (
           <TextField
             key={name}
@@ -45,6 +45,12 @@ export default function Audit() {
           name="outcome"
           defaultValue={filters.outcome}
           options={{ "": "any", done: "Done", denied: "Denied" }}
+        />
+        <SelectField
+          label="Sign-ins"
+          name="signins"
+          defaultValue={filters.signins}
+          options={{ "": "Hidden", shown: "Shown" }}
         />
         <TimeField label="After" name="after" value={filters.after} />
         <TimeField label="Before" name="before" value={filters.before} />

@@ -8,7 +8,7 @@ import { UserText } from "../../parts/user-text.tsx";
 import { useSession } from "../../session/session.ts";
 import common from "../../styles/common.module.css";
 import styles from "../../styles/screens.module.css";
-import { actionWords, denialWords } from "./actions.ts";
+import { actionWords, denialWords, deniedWords } from "./actions.ts";
 import { type Difference, differences } from "./difference.ts";
 
 /** So many differences are shown at once; more, when they are asked for. */
@@ -25,8 +25,8 @@ export function EventList({ events }: { readonly events: readonly AuditEvent[] }
       columns={[
         ["When", ({ at }) => <Time at={at} />],
         ...(role === "OPERATOR" ? [TENANT] : []),
-        ["Actor", ({ actor }) => <Given text={actor} otherwise="several" />],
-        ["Action", ({ action }) => <Given text={actionWords(action)} otherwise="several" />],
+        ["Actor", (event) => <Actor event={event} />],
+        ["Action", (event) => <Given text={wordsOf(event)} otherwise="several" />],
         ["Target", ({ target }) => <Given text={target} />],
         ["Outcome", (event) => <Outcome event={event} />],
         ["Change", (event) => <Change event={event} />],
@@ -35,6 +35,25 @@ export function EventList({ events }: { readonly events: readonly AuditEvent[] }
       rowKey={({ id }) => String(id)}
     />
   );
+}
+
+/** The id of an API key, unlike a token's subject: it fits into a line. */
+const KEY_ID = /^[0-9a-z]{16}$/;
+
+/** Who did it: the label of a key before its id. */
+function Actor({ event: { actor, actorLabel } }: { readonly event: AuditEvent }) {
+  const { actor: own } = useSession();
+  const note = [actorLabel === "" ? "" : actor, actor === own ? "you" : ""].filter((part) => part !== "");
+  return (
+    <div className={KEY_ID.test(actor) ? styles.keyId : undefined}>
+      <Given text={actorLabel || actor} otherwise="several" />
+      {note.length > 0 && <div className={common.note}>{note.join(", ")}</div>}
+    </div>
+  );
+}
+
+function wordsOf({ action, outcome }: AuditEvent): string {
+  return outcome === AuditEvent_Outcome.DENIED ? deniedWords(action) : actionWords(action);
 }
 
 /** A text of an event. Without an actor or an action, calls of several were refused, and are one event together. */

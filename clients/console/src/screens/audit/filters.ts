@@ -5,7 +5,16 @@ import type { Role } from "../../session/session.ts";
 import { actionOf } from "./actions.ts";
 
 /** The filters of the list, as the address names them. `tenant` is the operator's. */
-export const FILTERS = ["tenant", "actor", "action", "target", "outcome", "after", "before"] as const;
+export const FILTERS = [
+  "tenant",
+  "actor",
+  "action",
+  "target",
+  "outcome",
+  "signins",
+  "after",
+  "before",
+] as const;
 
 /** The filters of the address; "" where there is none. */
 export type Filters = Readonly<Record<(typeof FILTERS)[number], string>>;
@@ -16,7 +25,7 @@ const OUTCOMES: ReadonlyMap<string, AuditEvent_Outcome> = new Map([
 ]);
 
 /** Returns the fields that the lists of tenants and operators share; the tenant's has no `tenant`. */
-export function requestOf({ actor, action, target, outcome, after, before }: Filters) {
+export function requestOf({ actor, action, target, outcome, signins, after, before }: Filters) {
   const from = timestampOf(after);
   const to = timestampOf(before);
   return {
@@ -25,6 +34,8 @@ export function requestOf({ actor, action, target, outcome, after, before }: Fil
       action: actionOf(action) ?? action,
       target,
       outcome: OUTCOMES.get(outcome) ?? AuditEvent_Outcome.UNSPECIFIED,
+      // An action that is chosen is shown in any case.
+      withoutSignIns: signins === "" && action === "",
     },
     ...(from && { after: from }),
     ...(to && { before: to }),
@@ -35,7 +46,11 @@ export function requestOf({ actor, action, target, outcome, after, before }: Fil
 export function commandOf(filters: Filters, role: Role): string {
   const { tenant, actor, target, outcome, after, before } = filters;
   const action = actionOf(filters.action) ?? filters.action;
-  return role === "OPERATOR"
-    ? commandLine("onceward operator audit", { tenant, actor, action, target, outcome, after, before })
-    : commandLine("onceward audit list", { actor, action, target, outcome, after, before });
+  const { withoutSignIns } = requestOf(filters);
+  const options = { actor, action, target, outcome, after, before };
+  const line =
+    role === "OPERATOR"
+      ? commandLine("onceward operator audit", { tenant, ...options })
+      : commandLine("onceward audit list", options);
+  return withoutSignIns ? `${line} --without-sign-ins` : line;
 }

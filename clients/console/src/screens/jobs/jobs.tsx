@@ -1,6 +1,7 @@
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import type { RecordJob } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { isUnfinished, titleOf } from "@onceward/words/job-words";
+import { formatNoun } from "../../format/quantity.ts";
 import { type Columns, DataTable } from "../../parts/data-table.tsx";
 import { List, usePage } from "../../parts/list.tsx";
 import { Empty } from "../../parts/list-states.tsx";
@@ -59,5 +60,7 @@ export default function Jobs() {
 }
 
 function captionOf(unfinished: number): string {
-  return unfinished === 0 ? "No job of this page is unfinished" : `${unfinished} of this page unfinished`;
+  return unfinished === 0
+    ? "All jobs of this page are finished"
+    : `${formatNoun(unfinished, "unfinished job", "unfinished jobs")} on this page`;
 }

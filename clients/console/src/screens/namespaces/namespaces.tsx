@@ -3,19 +3,22 @@ import type { Policy } from "@onceward/gen/onceward/v1/policy_pb.ts";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import { judge } from "@onceward/words/retention-verdict";
 import { describeVerdict } from "@onceward/words/verdict-words";
-import { type FormEvent, useState } from "react";
+import { type FormEvent, useRef, useState } from "react";
 import { Link, useLocation } from "wouter";
 import { formatDuration } from "../../format/duration.ts";
+import { formatNoun } from "../../format/quantity.ts";
 import { type Column, DataTable } from "../../parts/data-table.tsx";
 import { TextField } from "../../parts/field.tsx";
 import { useFilters } from "../../parts/filter-bar.tsx";
 import { List, usePage } from "../../parts/list.tsx";
 import { Empty, Loading } from "../../parts/list-states.tsx";
-import { hereWith } from "../../parts/pages.ts";
+import { useNamespaceNames } from "../../parts/namespace-names.ts";
+import { hereWith, usePageToken, withParameters } from "../../parts/pages.ts";
 import { StateMark } from "../../parts/state-mark.tsx";
 import { FIELD_NAMES, POLICY_FIELDS, policyText } from "../../policy/policy-fields.ts";
 import { useSession } from "../../session/session.ts";
 import { Screen } from "../../shell/screen.tsx";
+import { useShortcut } from "../../shell/use-shortcut.ts";
 import common from "../../styles/common.module.css";
 import { ADVISED_AT_ONCE, type AdvisedNamespace, useAdvice } from "../retention/use-advice.ts";
 import { nameVerdict } from "../retention/words.ts";
@@ -26,7 +29,7 @@ const UNDECLARED = "undeclared";
 
 /** The screen "Namespaces": whether the retention of each is long enough, and what it sets itself. */
 export default function Namespaces() {
-  const { list } = useFilters(["list"]);
+  const { list, prefix } = useFilters(["list", "prefix"]);
   const isUndeclared = list === UNDECLARED;
   const { namespaces: allowed } = useSession();
   return (
@@ -41,28 +44,50 @@ export default function Namespaces() {
       }
     >
       <nav aria-label="Lists" className={common.links}>
-        <Link href={hereWith("")} aria-current={isUndeclared ? undefined : "page"}>
+        <Link href={listHref("", prefix)} aria-current={isUndeclared ? undefined : "page"}>
           Declared
         </Link>
-        <Link href={hereWith(`?list=${UNDECLARED}`)} aria-current={isUndeclared ? "page" : undefined}>
+        <Link href={listHref(UNDECLARED, prefix)} aria-current={isUndeclared ? "page" : undefined}>
           Used, not declared
         </Link>
       </nav>
-      <OpenByName />
+      <Jump prefix={prefix} />
       {isUndeclared ? (
-        <UndeclaredNamespaces />
+        <UndeclaredNamespaces prefix={prefix} />
       ) : allowed.length > 0 ? (
-        <AdviceTable caption="The namespaces of your key" names={allowed} />
+        <AdviceTable
+          caption="The namespaces of your key"
+          names={allowed.filter((name) => name.startsWith(prefix))}
+          isAll
+        />
       ) : (
-        <DeclaredNamespaces />
+        <DeclaredNamespaces prefix={prefix} />
       )}
     </Screen>
   );
 }
 
-/** The namespaces with a policy of their own: pages are by name, and the rows of a page by late duplicates. */
-function DeclaredNamespaces() {
-  const page = usePage(TenantAdminService.method.listNamespaces, { pageSize: ADVISED_AT_ONCE });
+/** Returns the address of a list whose names begin with a text. */
+function listHref(list: string, prefix: string): string {
+  const query = withParameters("", { list, prefix });
+  return hereWith(query === "" ? "" : `?${query}`);
+}
+
+interface ListedProps {
+  /** With which the names begin; empty: any. */
+  readonly prefix: string;
+}
+
+/** Returns a sentence about a list without a namespace. */
+function noneOf(prefix: string, otherwise: string): string {
+  return prefix === "" ? otherwise : `No namespace of this list begins with ${prefix}.`;
+}
+
+/** The namespaces with a policy of their own, by name; if they are one page, those with late duplicates first. */
+function DeclaredNamespaces({ prefix }: ListedProps) {
+  const { token } = usePageToken();
+  const request = { pageSize: ADVISED_AT_ONCE, namePrefix: prefix };
+  const page = usePage(TenantAdminService.method.listNamespaces, request);
   return (
     <List
       page={page}
@@ -70,13 +95,17 @@ function DeclaredNamespaces() {
       isEmpty={({ namespaces }) => namespaces.length === 0}
       empty={
         <Empty command="onceward namespaces set NAME --key-retention 72h">
-          No namespace is declared: all follow the tenant's policy. Open one by its name to declare it.
+          {noneOf(
+            prefix,
+            "No namespace is declared: all follow the tenant's policy. Open one by its name to declare it.",
+          )}
         </Empty>
       }
     >
-      {({ namespaces }) => (
+      {({ namespaces, totalSize, nextPageToken }) => (
         <AdviceTable
-          caption="Declared namespaces: those with late duplicates first"
+          caption={`${namespaces.length} of ${formatNoun(totalSize, "declared namespace", "declared namespaces")}`}
+          isAll={token === "" && nextPageToken === ""}
           names={namespaces.map(({ name }) => name)}
           overrides={new Map(namespaces.map(({ name, policy }) => [name, overridesOf(policy)]))}
         />
@@ -93,20 +122,24 @@ function overridesOf(policy: Policy | undefined): string {
 }
 
 /** The namespaces that have records and no policy of their own, by name. */
-function UndeclaredNamespaces() {
-  const page = usePage(TenantAdminService.method.listUndeclaredNamespaces, { pageSize: ADVISED_AT_ONCE });
+function UndeclaredNamespaces({ prefix }: ListedProps) {
+  const request = { pageSize: ADVISED_AT_ONCE, namePrefix: prefix };
+  const page = usePage(TenantAdminService.method.listUndeclaredNamespaces, request);
   return (
     <List
       page={page}
       rows={8}
       isEmpty={({ names }) => names.length === 0}
       empty={
-        <Empty command="onceward namespaces undeclared">Every namespace that has records is declared.</Empty>
+        <Empty command="onceward namespaces undeclared">
+          {noneOf(prefix, "Every namespace that has records is declared.")}
+        </Empty>
       }
     >
       {({ names }) => (
         <AdviceTable
           caption="They have records and follow the tenant's policy. A misspelt namespace shows here."
+          isAll={false}
           names={names}
         />
       )}
@@ -116,21 +149,23 @@ function UndeclaredNamespaces() {
 
 interface AdviceTableProps {
   readonly caption: string;
+  /** Whether there is no other page: then those with late duplicates come first. */
+  readonly isAll: boolean;
   readonly names: readonly string[];
   /** The fields that each sets itself; undefined: the column is not shown. */
   readonly overrides?: ReadonlyMap<string, string>;
 }
 
-function AdviceTable({ caption, names, overrides }: AdviceTableProps) {
+function AdviceTable({ caption, isAll, names, overrides }: AdviceTableProps) {
   const advised = useAdvice(names);
   // The advice decides the order of the rows.
   if (advised.some(({ advice, error }) => advice === undefined && error === undefined))
     return <Loading rows={8} />;
-  const rows = advised.toSorted((a, b) => lateOf(b) - lateOf(a));
+  const rows = isAll ? advised.toSorted((a, b) => lateOf(b) - lateOf(a)) : advised;
   const own: Column<AdvisedNamespace> = ["Overrides", ({ name }) => overrides?.get(name) || "nothing"];
   return (
     <DataTable
-      caption={caption}
+      caption={`${caption}, ${isAll ? "those with late duplicates first" : "by name"}`}
       rows={rows}
       rowKey={({ name }) => name}
       href={({ name }) => `/namespaces/${name}`}
@@ -153,25 +188,43 @@ function lateOf({ advice }: AdvisedNamespace): number {
   return verdict?.kind === "too short" ? verdict.perMonth : 0;
 }
 
-/** Opens a namespace by its exact name: the API lists, and does not search. */
-function OpenByName() {
+/** Lists the namespaces that begin with what is typed, and opens one: Enter opens the first of them, or the name as it is. */
+function Jump({ prefix }: ListedProps) {
   const [, navigate] = useLocation();
-  const [problem, setProblem] = useState<string>();
+  const { list } = useFilters(["list"]);
+  const [typed, setTyped] = useState(prefix);
+  const field = useRef<HTMLFormElement>(null);
+  const { names, isKnown } = useNamespaceNames(typed);
+  const [first = typed] = names.includes(typed) ? [typed] : names;
+  const problem =
+    typed === "" || NAMESPACE_PATTERN.test(typed)
+      ? undefined
+      : "Small letters, digits, dots, hyphens and underscores: at most 63.";
+  useShortcut("f", "Find a namespace", () => field.current?.querySelector("input")?.focus());
 
+  function narrow(text: string): void {
+    setTyped(text);
+    if (text === "" || NAMESPACE_PATTERN.test(text)) navigate(listHref(list, text), { replace: true });
+  }
   function open(event: FormEvent<HTMLFormElement>): void {
     event.preventDefault();
-    const name = String(new FormData(event.currentTarget).get("name")).trim();
-    if (NAMESPACE_PATTERN.test(name)) navigate(`/namespaces/${name}`);
-    else setProblem("Small letters, digits, dots, hyphens and underscores: at most 63.");
+    if (typed !== "" && problem === undefined && isKnown) navigate(`/namespaces/${first}`);
   }
 
   return (
     <search>
-      <form className={common.fields} onSubmit={open}>
-        <TextField label="Open by name" name="name" problem={problem} placeholder="charges" />
+      <form ref={field} className={common.fields} onSubmit={open}>
+        <TextField
+          label="Name begins with"
+          problem={problem}
+          placeholder="charges  F"
+          value={typed}
+          onChange={({ target }) => narrow(target.value.trim())}
+        />
         <button type="submit" data-look="plain">
-          Open
+          {typed === "" ? "Open" : `Open ${first}`}
         </button>
+        {typed !== "" && first !== typed && <Link href={`/namespaces/${typed}`}>Open {typed}</Link>}
       </form>
     </search>
   );

@@ -18,6 +18,7 @@ import { useLive } from "../../shell/live.ts";
 import { Screen } from "../../shell/screen.tsx";
 import common from "../../styles/common.module.css";
 import styles from "../../styles/screens.module.css";
+import { QUEUE_PATH, useQueueSteps } from "./queue-steps.tsx";
 import { Duplicates, RecordFacts, RecordResult, useKeyHistory } from "./record-facts.tsx";
 import { Events, RecordTimeline } from "./record-timeline.tsx";
 import { declinedEvents } from "./timeline.ts";
@@ -49,6 +50,7 @@ export default function RecordScreen() {
 
 function Content({ namespace, recordKey }: { readonly namespace: string; readonly recordKey: string }) {
   const { isLive } = useLive();
+  const [location] = useLocation();
   const history = useKeyHistory(namespace, recordKey);
   const reply = useQuery(
     TenantAdminService.method.getRecord,
@@ -70,9 +72,10 @@ function Content({ namespace, recordKey }: { readonly namespace: string; readonl
     );
   }
   if (reply.data === undefined) return <Unanswered query={reply} rows={14} />;
+  const Shown = location.startsWith(QUEUE_PATH) ? QueuedRecord : RecordContent;
   return (
     <>
-      <RecordContent reply={reply.data} history={history} />
+      <Shown reply={reply.data} history={history} />
       {hint}
     </>
   );
@@ -81,14 +84,28 @@ function Content({ namespace, recordKey }: { readonly namespace: string; readonl
 interface RecordContentProps {
   readonly reply: GetRecordResponse;
   readonly history: ReturnType<typeof useKeyHistory>;
+  /** Where a decision leads; undefined: it stays on the record, unless that is forgotten. */
+  readonly next?: string;
 }
 
-function RecordContent({ reply, history }: RecordContentProps) {
+/** A record that was opened from the queue: a decision leads to the next one. */
+function QueuedRecord(props: RecordContentProps) {
+  const { nav, next } = useQueueSteps(props.reply.record);
+  return (
+    <>
+      {nav}
+      <RecordContent {...props} next={next} />
+    </>
+  );
+}
+
+function RecordContent({ reply, history, next }: RecordContentProps) {
   const { record, attempts, auditTarget, providerLink } = reply;
   const now = useNow();
   const [, navigate] = useLocation();
   const { buttons, dialog } = useResolution(record === undefined ? [] : [record], (kind) => {
-    if (kind === "forget") navigate("/records");
+    const to = next ?? (kind === "forget" ? "/records" : undefined);
+    if (to !== undefined) navigate(to);
   });
   if (record === undefined) return undefined;
   const audit = new URLSearchParams({ target: auditTarget });

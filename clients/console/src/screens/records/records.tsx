@@ -1,15 +1,12 @@
-import { callUnaryMethod, createConnectQueryKey, useTransport } from "@connectrpc/connect-query";
 import { MAX_KEY_BYTES, MAX_OWNER_BYTES } from "@onceward/gen/limits.ts";
 import type { Record } from "@onceward/gen/onceward/v1/record_pb.ts";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import { recordHref } from "@onceward/words/record-address";
-import { keepPreviousData, useQuery } from "@tanstack/react-query";
-import { useState } from "react";
 import { formatNoun } from "../../format/quantity.ts";
 import { type Columns, DataTable } from "../../parts/data-table.tsx";
 import { SelectField, TextField } from "../../parts/field.tsx";
 import { FilterBar, NamespaceField, TimeField, useFilters, useNamespace } from "../../parts/filter-bar.tsx";
-import { List } from "../../parts/list.tsx";
+import { List, usePage } from "../../parts/list.tsx";
 import { Empty } from "../../parts/list-states.tsx";
 import { usePageToken } from "../../parts/pages.ts";
 import { Quantity } from "../../parts/quantity.tsx";
@@ -17,9 +14,7 @@ import { RecordStateMark } from "../../parts/record-state.tsx";
 import { Time } from "../../parts/time.tsx";
 import { UserText } from "../../parts/user-text.tsx";
 import { Screen } from "../../shell/screen.tsx";
-import { useShortcut } from "../../shell/use-shortcut.ts";
 import common from "../../styles/common.module.css";
-import { Counts } from "./counts.tsx";
 import {
   commandOf,
   FILTERS,
@@ -29,7 +24,6 @@ import {
   requestOf,
   STATES,
 } from "./filters.ts";
-import { newestFirst, scanRecords } from "./scan-records.ts";
 import { SearchResults } from "./search-results.tsx";
 
 const PAGE_SIZE = 50;
@@ -44,25 +38,14 @@ const COLUMNS: Columns<Record> = [
   ["Key kept until", ({ expiresAt }) => <Time at={expiresAt} />],
 ];
 
-/** The records of keys: opened by key, listed by filters, counted by state. */
+/** The records of keys: opened by key, listed by filters. */
 export default function Records() {
   const { q: search, ...typed } = useFilters([...FILTERS, "q"]);
   const filters = { ...typed, namespace: useNamespace(typed.namespace) };
-  const [isCounting, setCounting] = useState(false);
-  useShortcut("c", "Count the records by state", () => setCounting(!isCounting));
   return (
-    <Screen
-      title="Records"
-      lead="What Onceward remembers of each key."
-      actions={
-        <button type="button" aria-expanded={isCounting} onClick={() => setCounting(!isCounting)}>
-          {isCounting ? "Hide the counts" : "Count by state"}
-        </button>
-      }
-    >
+    <Screen title="Records" lead="What Onceward remembers of each key.">
       {search !== "" && <SearchResults key={search} text={search} />}
-      {isCounting && <Counts key={typed.namespace} namespace={typed.namespace} />}
-      <FilterBar fold="always">
+      <FilterBar foldsNarrow more={<MoreFilters filters={filters} />}>
         <NamespaceField value={filters.namespace} />
         <SelectField
           label="State"
@@ -79,48 +62,41 @@ export default function Records() {
           defaultValue={filters.prefix}
           maxLength={MAX_KEY_BYTES}
         />
-        <TextField label="Owner" name="owner" defaultValue={filters.owner} maxLength={MAX_OWNER_BYTES} />
-        <TextField
-          label="Fingerprint"
-          name="fingerprint"
-          placeholder="64 hexadecimal digits"
-          problem={fingerprintProblem(filters.fingerprint)}
-          defaultValue={filters.fingerprint}
-          maxLength={64}
-        />
-        <TextField
-          label="Resolved by job"
-          name="job"
-          problem={jobProblem(filters.job)}
-          defaultValue={filters.job}
-          maxLength={18}
-        />
-        <TimeField label="Claimed after" name="after" value={filters.after} />
-        <TimeField label="Claimed before" name="before" value={filters.before} />
       </FilterBar>
       {search === "" && <RecordList filters={filters} />}
     </Screen>
   );
 }
 
+function MoreFilters({ filters }: { readonly filters: Filters }) {
+  return (
+    <>
+      <TextField label="Owner" name="owner" defaultValue={filters.owner} maxLength={MAX_OWNER_BYTES} />
+      <TextField
+        label="Fingerprint"
+        name="fingerprint"
+        placeholder="64 hexadecimal digits"
+        problem={fingerprintProblem(filters.fingerprint)}
+        defaultValue={filters.fingerprint}
+        maxLength={64}
+      />
+      <TextField
+        label="Resolved by job"
+        name="job"
+        problem={jobProblem(filters.job)}
+        defaultValue={filters.job}
+        maxLength={18}
+      />
+      <TimeField label="Claimed after" name="after" value={filters.after} />
+      <TimeField label="Claimed before" name="before" value={filters.before} />
+    </>
+  );
+}
+
 function RecordList({ filters }: { readonly filters: Filters }) {
   const { token } = usePageToken();
-  const transport = useTransport();
-  const method = TenantAdminService.method.listRecords;
-  const request = requestOf(filters);
-  const list = useQuery({
-    queryKey: [
-      ...createConnectQueryKey({ schema: method, input: request, transport, cardinality: "finite" }),
-      token,
-    ],
-    queryFn: ({ signal }) =>
-      scanRecords(
-        (pageToken, pageSize) =>
-          callUnaryMethod(transport, method, { ...request, pageSize, pageToken }, { signal }),
-        { token, size: PAGE_SIZE },
-      ),
-    placeholderData: keepPreviousData,
-  });
+  const request = { ...requestOf(filters), pageSize: PAGE_SIZE };
+  const list = usePage(TenantAdminService.method.listRecords, request);
   const command = commandOf(filters);
   const isFiltered = token !== "" || FILTERS.some((name) => filters[name] !== "");
   return (
@@ -140,17 +116,17 @@ function RecordList({ filters }: { readonly filters: Filters }) {
       {({ records, nextPageToken }) => (
         <>
           <DataTable
-            caption={`${formatNoun(records.length, "record", "records")} on this page, the newest first; pages are by namespace and key`}
+            caption={`${formatNoun(records.length, "record", "records")}${token === "" && nextPageToken === "" ? "" : " on this page"}, by ${filters.namespace === "" ? "namespace and " : ""}key`}
             columns={COLUMNS}
-            rows={newestFirst(records)}
+            rows={records}
             rowKey={({ namespace, key }) => `${namespace}/${key}`}
             href={({ namespace, key }) => recordHref(namespace, key)}
           />
           {records.length < PAGE_SIZE && nextPageToken !== "" && (
             <p className={common.quiet}>
               A part of the records was examined in a second, and the next page continues. A key, or the
-              beginning of one in a namespace, is found at once; by owner, fingerprint, state or time, each
-              record is looked at.
+              beginning of one, is found at once; by owner, fingerprint, state or time, each record is
+              examined.
             </p>
           )}
         </>

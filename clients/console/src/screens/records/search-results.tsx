@@ -4,17 +4,20 @@ import type { Record } from "@onceward/gen/onceward/v1/record_pb.ts";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import { recordHref } from "@onceward/words/record-address";
 import { useQuery } from "@tanstack/react-query";
+import { Fragment } from "react";
 import { Link, Redirect } from "wouter";
 import { Unanswered } from "../../parts/list-states.tsx";
+import { useNamespaceNames } from "../../parts/namespace-names.ts";
 import { UserText } from "../../parts/user-text.tsx";
 import { useSession } from "../../session/session.ts";
 import { looksLike } from "./filters.ts";
 
-/** Leads to the record of a key, or says what else the text of a search can be. */
+/** Leads to the record of a key, or lists keys and namespaces that begin with the text of a search, and says what else it can be. */
 export function SearchResults({ text }: { readonly text: string }) {
   const client = createClient(TenantAdminService, useTransport());
   const { namespaces: own } = useSession();
   const kind = looksLike(text);
+  const namespaces = useNamespaceNames(text.trim());
   const found = useQuery({
     queryKey: ["find key", text, own],
     queryFn: () => find(text),
@@ -22,67 +25,87 @@ export function SearchResults({ text }: { readonly text: string }) {
     retry: false,
   });
 
-  async function find(key: string): Promise<Found> {
-    const exact = own.length > 0 ? await findKeyIn(client, key, own) : await findKey(client, key, "");
-    return exact.records.length > 0 || key === key.trim() ? exact : await find(key.trim());
+  async function find(key: string): Promise<Found & { readonly isExact: boolean }> {
+    const exact = await findAll({ key });
+    if (exact.records.length > 0) return { ...exact, isExact: true };
+    return key === key.trim()
+      ? { ...(await findAll({ keyPrefix: key })), isExact: false }
+      : await find(key.trim());
+  }
+
+  function findAll(wanted: Wanted): Promise<Found> {
+    return own.length > 0 ? findIn(client, wanted, own) : findRecords(client, wanted, "");
   }
 
   if (kind === "fingerprint") return <Redirect to={hrefOf("fingerprint", text.toLowerCase())} replace />;
-  if (found.data === undefined) return <Unanswered query={found} rows={2} />;
-  const { records, isAll } = found.data;
+  if (found.data === undefined || !namespaces.isKnown) return <Unanswered query={found} rows={2} />;
+  const { records, isAll, isExact } = found.data;
   const [record] = records;
-  if (record !== undefined && records.length === 1)
+  if (record !== undefined && records.length === 1 && isExact)
     return <Redirect to={recordHref(record.namespace, record.key)} replace />;
   return (
     <section aria-label="Search" role="status">
-      {record === undefined ? (
-        <NotFound text={text.trim()} isRequestId={kind === "request id"} scope={own} />
-      ) : (
+      {namespaces.names.length > 0 && (
         <p>
-          {`${records.length} records have this key, in `}
-          {records.map(({ namespace, key }, index) => (
-            <span key={namespace}>
+          {"Namespaces that begin with it: "}
+          {namespaces.names.map((name, index) => (
+            <Fragment key={name}>
               {index > 0 && ", "}
-              <Link href={recordHref(namespace, key)}>{namespace}</Link>
-            </span>
+              <Link href={`/namespaces/${name}`}>{name}</Link>
+            </Fragment>
           ))}
           .
         </p>
       )}
-      {!isAll && <p>There may be more: not all namespaces were looked at in time.</p>}
+      <p>
+        {isExact ? (
+          `${records.length} records have this key:`
+        ) : (
+          <>
+            {own.length === 0 ? "No namespace has" : "None of your namespaces has"} the key{" "}
+            <UserText>{text.trim()}</UserText>.{records.length > 0 && " These begin with it:"}
+          </>
+        )}
+      </p>
+      <ul>
+        {records.map(({ namespace, key }) => (
+          <li key={`${namespace}/${key}`}>
+            <Link href={recordHref(namespace, key)}>
+              <UserText>{key}</UserText>
+            </Link>{" "}
+            in {namespace}
+          </li>
+        ))}
+        {!isAll && (
+          <li>
+            {records.length < MAX_FOUND
+              ? "There may be more: not all namespaces were searched in time."
+              : "There are more than these."}
+          </li>
+        )}
+      </ul>
+      {!isExact && <OtherMeanings text={text.trim()} isRequestId={kind === "request id"} />}
     </section>
   );
 }
 
-interface NotFoundProps {
-  readonly text: string;
-  readonly isRequestId: boolean;
-  /** The namespaces that were looked at; none: all. */
-  readonly scope: readonly string[];
-}
-
-function NotFound({ text, isRequestId, scope }: NotFoundProps) {
+/** What a text is that is not a key. */
+function OtherMeanings({ text, isRequestId }: { readonly text: string; readonly isRequestId: boolean }) {
   return (
-    <>
-      <p>
-        {scope.length === 0 ? "No namespace has" : "None of your namespaces has"} the key{" "}
-        <UserText>{text}</UserText>.
-      </p>
-      <ul>
+    <ul>
+      <li>
+        <Link href={hrefOf("prefix", text)}>List all records whose keys begin with it</Link>
+      </li>
+      <li>
+        <Link href={hrefOf("owner", text)}>Search records of this owner</Link>
+      </li>
+      {isRequestId && (
         <li>
-          <Link href={hrefOf("prefix", text)}>Search keys that begin with it</Link>
+          Which request claimed a key is not kept: the server's log has it, by this id. Changes by people are
+          in the <Link href="/audit">audit</Link>.
         </li>
-        <li>
-          <Link href={hrefOf("owner", text)}>Search records of this owner</Link>
-        </li>
-        {isRequestId && (
-          <li>
-            Which request claimed a key is not kept: the server's log has it, by this id. Changes by people
-            are in the <Link href="/audit">audit</Link>.
-          </li>
-        )}
-      </ul>
-    </>
+      )}
+    </ul>
   );
 }
 
@@ -90,7 +113,7 @@ function hrefOf(filter: string, text: string): string {
   return `/records?${new URLSearchParams({ [filter]: text })}`;
 }
 
-/** What a search for a key needs of TenantAdminService. */
+/** What a search needs of TenantAdminService. */
 type SearchClient = Pick<Client<typeof TenantAdminService>, "listRecords">;
 
 /** More records than a person reads beside a field; the others are found by naming the namespace. */
@@ -100,19 +123,22 @@ const MAX_PAGES = 5;
 /** Requests at a time: a search must not use up the tenant's rate of calls. */
 const PARALLEL = 4;
 
-/** The records that have a key. */
+/** A key, or the beginning of keys. */
+type Wanted = { readonly key: string } | { readonly keyPrefix: string };
+
+/** The records of keys that were searched. */
 interface Found {
   readonly records: readonly Record[];
   /** False: there may be more. */
   readonly isAll: boolean;
 }
 
-/** Returns the records with exactly this key: of one namespace, or of all if `namespace` is empty. */
-async function findKey(client: SearchClient, key: string, namespace: string): Promise<Found> {
+/** Returns records with the wanted keys, at most MAX_FOUND: of one namespace, or of all if `namespace` is empty. */
+async function findRecords(client: SearchClient, wanted: Wanted, namespace: string): Promise<Found> {
   const records: Record[] = [];
   let pageToken = "";
   for (let page = 0; page < MAX_PAGES && records.length < MAX_FOUND; page += 1) {
-    const answer = await client.listRecords({ key, namespace, pageSize: MAX_FOUND, pageToken });
+    const answer = await client.listRecords({ ...wanted, namespace, pageSize: MAX_FOUND, pageToken });
     records.push(...answer.records);
     pageToken = answer.nextPageToken;
     if (pageToken === "") return { records, isAll: true };
@@ -120,13 +146,16 @@ async function findKey(client: SearchClient, key: string, namespace: string): Pr
   return { records, isAll: false };
 }
 
-/** Returns the records with exactly this key of some namespaces: those of a person who may not ask about all together. */
-async function findKeyIn(client: SearchClient, key: string, namespaces: readonly string[]): Promise<Found> {
-  const records: Record[] = [];
+/** Does the same in some namespaces: those of a person who may not ask about all together. */
+async function findIn(client: SearchClient, wanted: Wanted, namespaces: readonly string[]): Promise<Found> {
+  const found: Found[] = [];
   for (let start = 0; start < namespaces.length; start += PARALLEL) {
     const some = namespaces.slice(start, start + PARALLEL);
-    const found = await Promise.all(some.map((namespace) => findKey(client, key, namespace)));
-    records.push(...found.flatMap((one) => one.records));
+    found.push(...(await Promise.all(some.map((namespace) => findRecords(client, wanted, namespace)))));
   }
-  return { records, isAll: true };
+  const records = found.flatMap((one) => one.records);
+  return {
+    records: records.slice(0, MAX_FOUND),
+    isAll: found.every(({ isAll }) => isAll) && records.length <= MAX_FOUND,
+  };
 }

@@ -7,6 +7,7 @@ import {
   STATE,
 } from "../../../core/store/records/record-row.ts";
 import { textArray } from "../../../core/store/sql-arrays.ts";
+import { findRecords, type RecordCursor, type RecordFilter, startOf } from "../../jobs/store/list-records.ts";
 import type { Scan } from "../pages.ts";
 import { findNamespacesInUse, NAMESPACES_PER_LOOK } from "./list-namespaces-in-use.ts";
 
@@ -52,4 +53,35 @@ export async function findKey(
   if (rows.length === limit) return { items, next: rows.at(-1)?.namespace };
   const wasFull = namespaces.length === NAMESPACES_PER_LOOK;
   return { items, next: wasFull ? namespaces.at(-1)?.name : undefined };
+}
+
+/** Namespaces that one scan for the beginning of a key searches: a statement for each. */
+const NAMESPACES_PER_SCAN = 20;
+
+/**
+ * Returns the first records from a position on that match a filter with the beginning of a key and without a namespace, up to
+ * `limit`: each namespace is searched by the range of its primary key, so that no record with another beginning is read. A position
+ * without a key is after the whole namespace.
+ *
+ * @param latestMs as `findKey`.
+ */
+export async function findKeyPrefix(
+  runner: Runner,
+  filter: RecordFilter,
+  from: RecordCursor,
+  limit: number,
+  latestMs?: number,
+): Promise<Scan<LiveRecord, RecordCursor>> {
+  const items: LiveRecord[] = [];
+  const others = await findNamespacesInUse(runner, filter.tenantId, from.namespace, NAMESPACES_PER_SCAN);
+  const unfinished = from.key === "" ? [] : [from.namespace];
+  for (const namespace of [...unfinished, ...others.map(({ name }) => name)]) {
+    const range = { ...filter, namespace };
+    const start = namespace === from.namespace ? from : startOf(range);
+    const found = await findRecords(runner, range, start, limit - items.length, latestMs);
+    items.push(...found.items);
+    if (found.next !== undefined) return { items, next: found.next };
+  }
+  const last = others.length === NAMESPACES_PER_SCAN ? others.at(-1) : undefined;
+  return { items, next: last && { namespace: last.name, key: "" } };
 }

@@ -1,6 +1,7 @@
 import type { NamespaceResource } from "../../../core/domain/tenant.ts";
 import type { Runner } from "../../../core/store/pool.ts";
 import { type FieldRow, POLICY_COLUMNS, placeholders } from "../../../core/store/tenants/policy-columns.ts";
+import { rangeOfPrefix } from "./name-prefix.ts";
 
 const POLICY = POLICY_COLUMNS.names.join(", ");
 
@@ -40,18 +41,22 @@ select ${COLUMNS}
   from namespaces
  where tenant_id = $1::int
    and name > $2::text
+   and name < $4::text
  order by name
  limit $3::int`,
 };
 
-/** Returns at most `limit` of a tenant's namespaces, by name, whose names come after `afterName`. */
+/** Returns at most `limit` of a tenant's namespaces, by name, that begin with `prefix` and come after `afterName`; empty: from the first. */
 export async function listNamespaceResources(
   runner: Runner,
   tenantId: number,
   afterName: string,
   limit: number,
+  prefix = "",
 ): Promise<readonly NamespaceResource[]> {
-  return (await runner.run<Row>(listNamespaceRows, [tenantId, afterName, limit])).map(parse);
+  const { after, before } = rangeOfPrefix(prefix);
+  const rows = await runner.run<Row>(listNamespaceRows, [tenantId, afterName || after, limit, before]);
+  return rows.map(parse);
 }
 
 const putNamespaceRow = {
@@ -80,12 +85,24 @@ const countNamespaceRows = {
   name: "count_namespaces",
   text: `
 select count(*)::int as declared
-  from (select from namespaces where tenant_id = $1::int limit $2::int) counted`,
+  from (select
+          from namespaces
+         where tenant_id = $1::int
+           and name > $3::text
+           and name < $4::text
+         limit $2::int) counted`,
 };
 
-/** Counts the namespaces that a tenant has declared, up to `upTo`. */
-export async function countNamespaces(runner: Runner, tenantId: number, upTo: number): Promise<number> {
-  const [row] = await runner.run<{ declared: number }>(countNamespaceRows, [tenantId, upTo]);
+/** Counts the namespaces that a tenant has declared and that begin with `prefix`, up to `upTo`. */
+export async function countNamespaces(
+  runner: Runner,
+  tenantId: number,
+  upTo: number,
+  prefix = "",
+): Promise<number> {
+  const { after, before } = rangeOfPrefix(prefix);
+  const parameters = [tenantId, upTo, after, before];
+  const [row] = await runner.run<{ declared: number }>(countNamespaceRows, parameters);
   return row?.declared ?? 0;
 }
 

@@ -7,12 +7,18 @@ import {
   MAX_KEY_BYTES,
   MAX_OWNER_BYTES,
 } from "../../../core/domain/limits.ts";
+import { mapSettled, Rejected } from "../../../core/domain/operation.ts";
 import type { LiveRecord } from "../../../core/domain/record.ts";
+import { Refusal } from "../../../core/domain/refusal.ts";
 import { policyFor } from "../../../core/domain/tenant.ts";
 import { recordMessage } from "../../../core/messages/record-messages.ts";
 import { Violations } from "../../../core/messages/violations.ts";
 import type { Runner } from "../../../core/store/pool.ts";
-import { Record_State, RecordSchema } from "../../../gen/onceward/v1/record_pb.ts";
+import {
+  Record_State,
+  type Record as RecordMessage,
+  RecordSchema,
+} from "../../../gen/onceward/v1/record_pb.ts";
 import {
   type ListRecordsRequest,
   ListRecordsRequest_Order,
@@ -32,12 +38,16 @@ import {
 } from "../../jobs/store/list-records.ts";
 import { type Cursor, type Scan, type Scope, scanPage, scanUntil } from "../pages.ts";
 import type { AdministrationParts, TenantAdminRpcs } from "../services.ts";
-import { findKey } from "../store/find-key.ts";
+import { findKey, findKeyPrefix } from "../store/find-key.ts";
 import { administeredNamespace, administeredPart } from "./own-tenant.ts";
+
+/** Records of a page with the states of their checkpoints, which together are as large as half a message. */
+const MAX_RECORDS_WITH_STATES = 100;
 
 /** Returns the RPC that searches records. */
 export function createListRecords({
   pool,
+  records,
   databaseClock,
   pageTokens,
 }: AdministrationParts): TenantAdminRpcs<"listRecords"> {
@@ -46,13 +56,18 @@ export function createListRecords({
       const violations = new Violations();
       const filter = parseRecordFilter(request, call, violations);
       const order = parseRecordOrder(request, violations);
+      const { checkpointStates } = request;
+      if (checkpointStates && filter.state !== "ambiguous") {
+        violations.add("checkpoint_states", "needs the state STATE_AMBIGUOUS");
+      }
+      const maxSize = checkpointStates ? MAX_RECORDS_WITH_STATES : Number.POSITIVE_INFINITY;
       const runner = pool.of(call);
       const start = order === "key" ? keyCursor(startOf(filter)) : ageCursor(BEFORE_ALL_AMBIGUOUS);
       const { messages, nextPageToken } = await scanPage(
-        request,
+        { ...request, pageSize: Math.min(request.pageSize, maxSize) },
         {
           pageTokens,
-          scope: listScope(filter, order),
+          scope: [...listScope(filter, order), String(checkpointStates)],
           schema: RecordSchema,
           find: (behind, limit) =>
             scanUntil(limit, behind.length === 0 ? start : behind, (from: Cursor, count) =>
@@ -63,6 +78,7 @@ export function createListRecords({
         },
         violations,
       );
+      if (checkpointStates) await addStates(records, filter.tenantId, messages, call);
       const linked = filter.state === "ambiguous" ? messages.map(({ namespace }) => namespace) : [];
       const links = Object.fromEntries(await providerLinks(linked, call));
       return create(ListRecordsResponseSchema, { records: messages, providerLinks: links, nextPageToken });
@@ -168,7 +184,10 @@ async function findFrom(
     return { items, next: next === undefined ? undefined : [next, ""] };
   }
   const from = { namespace: first, key: second };
-  const { records, next } = await findRecords(runner, filter, from, limit, latestMs);
+  const { items: records, next } =
+    filter.keyPrefix !== "" && filter.namespace === undefined
+      ? await findKeyPrefix(runner, filter, from, limit, latestMs)
+      : await findRecords(runner, filter, from, limit, latestMs);
   const items = records.map((record) => ({ record, end: keyCursor(cursorBehind(record.id)) }));
   return { items, next: next && keyCursor(next) };
 }
@@ -179,6 +198,31 @@ function keyCursor({ namespace, key }: RecordCursor): Cursor {
 
 function ageCursor({ since, namespace, key }: AmbiguousCursor): Cursor {
   return [since, namespace, key];
+}
+
+/**
+ * Adds the states of checkpoints to records, from their rows. One that cannot be decrypted, or whose record was claimed since it was
+ * listed, stays empty.
+ */
+async function addStates(
+  records: AdministrationParts["records"],
+  tenantId: number,
+  messages: readonly RecordMessage[],
+  call: Call,
+): Promise<void> {
+  const saved = messages.filter(({ checkpoint }) => checkpoint !== undefined);
+  const ids = saved.map(({ namespace, key }) => ({ tenantId, namespace, key }));
+  const added = mapSettled(await records.read(ids, call), (record, index) => {
+    const { checkpoint, fencingToken } = saved[index] as RecordMessage;
+    if (checkpoint && record?.checkpoint && record.fencingToken === fencingToken)
+      checkpoint.state = Uint8Array.from(record.checkpoint.state);
+  });
+  const failed = added.find((each) => each instanceof Rejected && !isUnreadable(each.error));
+  if (failed instanceof Rejected) throw failed.error;
+}
+
+function isUnreadable(error: unknown): boolean {
+  return error instanceof Refusal && error.reason === "RECORD_UNREADABLE";
 }
 
 /** Returns the link to the provider that is in force in each namespace that has one. */

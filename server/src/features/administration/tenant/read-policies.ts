@@ -1,4 +1,5 @@
 import { create } from "@bufbuild/protobuf";
+import { MAX_DECLARED_NAMESPACES } from "../../../core/domain/quotas.ts";
 import { credentialInvalid } from "../../../core/domain/refusal.ts";
 import { Violations } from "../../../core/messages/violations.ts";
 import { findTenantResource } from "../../../core/store/tenants/tenants.ts";
@@ -12,7 +13,8 @@ import { NamespaceSchema } from "../../../gen/onceward/v1/tenant_pb.ts";
 import { listPage, pageSize, scanUntil } from "../pages.ts";
 import type { AdministrationParts, TenantAdminRpcs } from "../services.ts";
 import { findNamespacesInUse, NAMESPACES_PER_LOOK } from "../store/list-namespaces-in-use.ts";
-import { findNamespaceResource, listNamespaceResources } from "../store/namespaces.ts";
+import { rangeOfPrefix } from "../store/name-prefix.ts";
+import { countNamespaces, findNamespaceResource, listNamespaceResources } from "../store/namespaces.ts";
 import { namespaceMessage, tenantMessage } from "../tenant-messages.ts";
 import { administeredTenant, namespaceNotFound, tenantOfNamespace } from "./own-tenant.ts";
 
@@ -40,35 +42,45 @@ export function createReadPolicies({
 
     async listNamespaces(request, call) {
       const own = administeredTenant(call);
-      const { messages, nextPageToken } = await listPage(request, {
-        pageTokens,
-        scope: [own.id, "ListNamespaces"],
-        schema: NamespaceSchema,
-        async find([afterName = ""], limit) {
-          const tenant = await findTenantResource(pool.of(call), own.id);
-          // The tenant was just deleted, and its namespaces with it.
-          if (tenant === undefined) return [];
-          const found = await listNamespaceResources(pool.of(call), own.id, afterName, limit);
-          return found.map((namespace) => ({ namespace, tenant }));
+      const violations = new Violations();
+      const prefix = parsePrefix(request, violations);
+      const { messages, nextPageToken } = await listPage(
+        request,
+        {
+          pageTokens,
+          scope: [own.id, "ListNamespaces", prefix],
+          schema: NamespaceSchema,
+          async find([afterName = ""], limit) {
+            const tenant = await findTenantResource(pool.of(call), own.id);
+            // The tenant was just deleted, and its namespaces with it.
+            if (tenant === undefined) return [];
+            const found = await listNamespaceResources(pool.of(call), own.id, afterName, limit, prefix);
+            return found.map((namespace) => ({ namespace, tenant }));
+          },
+          messageOf: ({ namespace, tenant }) => namespaceMessage(namespace, tenant),
+          cursorOf: ({ namespace }) => [namespace.name],
         },
-        messageOf: ({ namespace, tenant }) => namespaceMessage(namespace, tenant),
-        cursorOf: ({ namespace }) => [namespace.name],
-      });
-      return create(ListNamespacesResponseSchema, { namespaces: messages, nextPageToken });
+        violations,
+      );
+      const totalSize = await countNamespaces(pool.of(call), own.id, MAX_DECLARED_NAMESPACES, prefix);
+      return create(ListNamespacesResponseSchema, { namespaces: messages, nextPageToken, totalSize });
     },
 
     async listUndeclaredNamespaces(request, call) {
       const { id: tenantId } = administeredTenant(call);
       const violations = new Violations();
-      const scope = [tenantId, "ListUndeclaredNamespaces"];
+      const prefix = parsePrefix(request, violations);
+      const range = rangeOfPrefix(prefix);
+      const scope = [tenantId, "ListUndeclaredNamespaces", prefix];
       const size = pageSize(request.pageSize, violations);
-      const [afterName = ""] = pageTokens.read(scope, request.pageToken, violations) ?? [];
+      const [afterName = range.after] = pageTokens.read(scope, request.pageToken, violations) ?? [];
       violations.throwIfAny();
 
       const { items, next } = await scanUntil(size + 1, afterName, async (after: string) => {
         const found = await findNamespacesInUse(pool.of(call), tenantId, after, NAMESPACES_PER_LOOK);
-        const last = found.length === NAMESPACES_PER_LOOK ? found.at(-1)?.name : undefined;
-        return { items: found.flatMap(({ name, declared }) => (declared ? [] : [name])), next: last };
+        const own = found.filter(({ name }) => name < range.before);
+        const last = own.length === NAMESPACES_PER_LOOK ? own.at(-1)?.name : undefined;
+        return { items: own.flatMap(({ name, declared }) => (declared ? [] : [name])), next: last };
       });
       const names = items.slice(0, size);
       const end = items.length > size ? names.at(-1) : next;
@@ -78,4 +90,10 @@ export function createReadPolicies({
       });
     },
   };
+}
+
+/** Parses the text with which names begin. Adds a violation if no name begins with it. */
+function parsePrefix({ namePrefix }: { readonly namePrefix: string }, violations: Violations): string {
+  if (namePrefix !== "") violations.name("name_prefix", namePrefix);
+  return namePrefix;
 }

@@ -24,6 +24,7 @@ import { withResult } from "../../../core/store/records/large-results.ts";
 import { withoutValues } from "../../../core/store/records/record-row.ts";
 import type { Snapshot } from "../../../core/store/tenants/audit-events.ts";
 import {
+  type CountAmbiguousRecordsRequest,
   CountAmbiguousRecordsResponseSchema,
   type ResolveAmbiguousRecordsRequest,
   ResolveAmbiguousRecordsResponseSchema,
@@ -39,7 +40,7 @@ import { lockRecord, resolveRecord } from "../../jobs/store/resolve-record.ts";
 import { recordChange } from "../audited-change.ts";
 import type { AdministrationParts, TenantAdminRpcs } from "../services.ts";
 import { recordJobMessage } from "../tenant-messages.ts";
-import { administeredPart, administeredTenant, lockOwnTenant, tenantOfNamespace } from "./own-tenant.ts";
+import { administeredPart, lockOwnTenant } from "./own-tenant.ts";
 import { newRecordJob } from "./record-jobs.ts";
 
 /** Returns the RPCs that resolve one record, regardless of its holder, and that count and resolve many. */
@@ -75,10 +76,10 @@ export function createResolveRecords(
       return create(ResolveRecordResponseSchema, record && { record: replyRecord(record, command) });
     },
 
-    async countAmbiguousRecords({ namespace }, call) {
-      const { id: tenantId } =
-        namespace === "" ? administeredTenant(call) : tenantOfNamespace(namespace, "namespace", call);
-      const range = { ...ALL_AMBIGUOUS, tenantId, namespace: namespace || undefined };
+    async countAmbiguousRecords(request, call) {
+      const violations = new Violations();
+      const { range } = parseRange(request, call, violations);
+      violations.throwIfAny();
       const { matching, isLowerBound } = await countAll(pool.of(call), range, call, databaseClock);
       return create(CountAmbiguousRecordsResponseSchema, { ambiguous: BigInt(matching), isLowerBound });
     },
@@ -160,16 +161,11 @@ const REPLY_MARGIN_MS = 1000;
 /** The count is for people, who wait no longer than this, even with a later deadline. */
 const MAX_COUNT_MS = 20_000;
 
-const ALL_AMBIGUOUS = { owner: "", checkpoint: "", leaseExpiredBeforeMs: undefined };
-
 /** @throws Refusal INVALID_REQUEST with every violation; NAMESPACE_DENIED; RESULT_TOO_LARGE. */
 function parse(request: ResolveAmbiguousRecordsRequest, call: Call) {
-  const { namespace, owner, checkpoint, reason, validateOnly, expectedCount } = request;
+  const { namespace, reason, validateOnly, expectedCount } = request;
   const violations = new Violations();
-  const tenant = administeredPart(call, namespace, violations);
-  violations.text("owner", owner, { maxBytes: MAX_OWNER_BYTES });
-  violations.text("checkpoint", checkpoint, { maxBytes: MAX_CHECKPOINT_NAME_BYTES });
-  const leaseExpiredBeforeMs = violations.timestampMs("lease_expired_before", request.leaseExpiredBefore);
+  const { tenant, range } = parseRange(request, call, violations);
   parseReason(reason, violations);
   if (!validateOnly && expectedCount === undefined) {
     violations.add("expected_count", "is required without validate_only");
@@ -179,9 +175,26 @@ function parse(request: ResolveAmbiguousRecordsRequest, call: Call) {
   }
   const policy = NAMESPACE_PATTERN.test(namespace) ? policyFor(tenant, namespace) : tenant.policy;
   const resolution = parseResolution(request.resolution, policy, violations);
-  const which = { owner, checkpoint, leaseExpiredBeforeMs };
-  const range = { tenantId: tenant.id, namespace: namespace || undefined, ...which };
   return { tenant, range, resolution, reason };
+}
+
+/** Parses which ambiguous records are meant. Adds a violation for everything that is malformed. @throws Refusal NAMESPACE_DENIED. */
+function parseRange(
+  {
+    namespace,
+    owner,
+    checkpoint,
+    leaseExpiredBefore,
+  }: CountAmbiguousRecordsRequest | ResolveAmbiguousRecordsRequest,
+  call: Call,
+  violations: Violations,
+) {
+  const tenant = administeredPart(call, namespace, violations);
+  violations.text("owner", owner, { maxBytes: MAX_OWNER_BYTES });
+  violations.text("checkpoint", checkpoint, { maxBytes: MAX_CHECKPOINT_NAME_BYTES });
+  const leaseExpiredBeforeMs = violations.timestampMs("lease_expired_before", leaseExpiredBefore);
+  const which = { owner, checkpoint, leaseExpiredBeforeMs };
+  return { tenant, range: { tenantId: tenant.id, namespace: namespace || undefined, ...which } };
 }
 
 /**

@@ -135,7 +135,7 @@ export async function findRecords(
   const { wanted, last } = pageOf(rows, limit, MAX_EXAMINED);
   return {
     /** Without payloads, results' metadata and the states of checkpoints. */
-    records: wanted.map((row) => listedRecord(row, latestMs)),
+    items: wanted.map((row) => listedRecord(row, latestMs)),
     /** Where the next search begins; undefined: there are no more records. */
     next: last && cursorBehind(last),
   };
