@@ -33,11 +33,11 @@ describe("the verdict on a retention", () => {
       advice(6, [candidate(6, late(60)), candidate(24, late(3)), candidate(72, late(3))], NONE_KNOWN),
     );
     expect(some).toMatchObject({ kind: "too short", better: { retentionMs: 24 * HOUR_MS } });
-    expect(describeVerdict(some)).toContain("1 d would have caught about 95% of them");
+    expect(describeVerdict(some)).toContain("24h would have caught about 95% of them");
     const missing = candidate(24, { kind: "missing", days: 3, claims: 0n });
     const next = judge(advice(6, [candidate(6, late(61)), missing], { kind: "none" }));
     expect(describeVerdict(next)).toMatch(
-      /How late is not known yet: 1 d catches more of them, and shows it\.$/,
+      /How late is not known yet: 24h catches more of them, and shows it\.$/,
     );
     expect(judge(advice(6, [candidate(6, late(61))], { kind: "none" }))).toMatchObject({ better: undefined });
     // An estimate of more than today's is not a reason for a longer one.
@@ -89,7 +89,7 @@ describe("the words of a verdict", () => {
     const verdict = judge(advice(24, candidates, NONE_KNOWN));
     expect(VERDICT_NAMES[verdict.kind]).toBe("Too short");
     expect(describeVerdict(verdict)).toBe(
-      "About 1,750 duplicates a month come later, and take effect a second time. 4 d would have caught all of them (28 days observed).",
+      "About 1,750 duplicates a month come later, and take effect a second time. 4d would have caught all of them (28 days observed).",
     );
     expect(advisedMs(verdict)).toBe(96 * HOUR_MS);
   });

@@ -1,5 +1,6 @@
 import { lateOf, type Verdict } from "./retention-verdict.ts";
-import { formatDuration, formatEstimate, formatNoun, formatShare } from "./words.ts";
+import { formatDurationMs } from "./durations.ts";
+import { formatEstimate, formatNoun, formatShare } from "./words.ts";
 
 /** The verdicts in two words. */
 export const VERDICT_NAMES: Readonly<Record<Verdict["kind"], string>> = {
@@ -20,16 +21,16 @@ export function describeVerdict(verdict: Verdict): string {
       if (better === undefined)
         return `${late} No longer retention was observed that would have caught all of them.`;
       if (better.evidence.kind === "missing")
-        return `${late} How late is not known yet: ${formatDuration(better.retentionMs)} catches more of them, and shows it.`;
+        return `${late} How late is not known yet: ${formatDurationMs(better.retentionMs)} catches more of them, and shows it.`;
       const days = better.evidence.kind === "late" ? better.evidence.daysObserved : 0;
       const share = 1 - lateOf(better) / perMonth;
       const caught = share === 1 ? "all of them" : `about ${formatShare(share)} of them`;
-      return `${late} ${formatDuration(better.retentionMs)} would have caught ${caught} (${formatDays(days)} observed).`;
+      return `${late} ${formatDurationMs(better.retentionMs)} would have caught ${caught} (${formatDays(days)} observed).`;
     }
     case "enough":
       return "A shorter retention would not be.";
     case "longer than needed":
-      return `${formatDuration(verdict.enoughMs)} would be long enough, and keep fewer records.`;
+      return `${formatDurationMs(verdict.enoughMs)} would be long enough, and keep fewer records.`;
     case "none seen": {
       const { daysObserved, maxPerMillion } = verdict;
       const none = `No duplicate came later in ${formatDays(daysObserved)}.`;
