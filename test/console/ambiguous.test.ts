@@ -57,7 +57,7 @@ describeInBrowser("The queue of ambiguous records", () => {
     const listed = page.getByRole("rowheader");
     expect(await listed.allInnerTexts()).toEqual(keys);
     const oldest = page.getByRole("row").filter({ hasText: "z-oldest" });
-    expect(await oldest.innerText()).toMatch(/payouts.*4 min.*submitted.*worker-0/s);
+    expect(await oldest.innerText()).toMatch(/payouts.*4m.*submitted.*worker-0/s);
 
     const choose = async (key: string, answer: string) => {
       await page.getByLabel(`Select ${key}`).check();
