@@ -6,6 +6,7 @@ import {
   type RecordJob,
   type RetentionEffect,
 } from "@onceward/client/admin";
+import { forgottenWords } from "#words/retention-effect";
 import type { FieldsSet } from "./arguments.ts";
 import { UsageError } from "./failure.ts";
 import { confirm, type YesOption } from "./host.ts";
@@ -137,9 +138,9 @@ function describeHold(policy: Policy | undefined): string {
 }
 
 function describeEffect(effect: RetentionEffect | undefined, applyToExisting: boolean): string {
-  const { recordsChanged = 0n, recordsForgotten = 0n, truncated = false } = effect ?? {};
+  const { recordsChanged = 0n, truncated = false } = effect ?? {};
   const atLeast = truncated ? "at least " : "";
-  const counts = `${atLeast}${recordsChanged} changed, ${atLeast}${recordsForgotten} of them forgotten at once`;
+  const counts = `${atLeast}${recordsChanged} changed, ${forgottenWords(effect)}`;
   return applyToExisting
     ? `Existing records: ${counts}.\n`
     : `Existing records stay unchanged; with --apply-to-existing: ${counts}.\n`;
