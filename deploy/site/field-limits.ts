@@ -1,4 +1,5 @@
 import { type DescField, type FileRegistry, ScalarType } from "@bufbuild/protobuf";
+import { TimestampSchema } from "@bufbuild/protobuf/wkt";
 import { factsOf } from "../../server/src/core/domain/fields.ts";
 import { describeLimitMs } from "../../server/src/core/domain/limits.ts";
 import type { FieldFacts } from "../../server/src/gen/onceward/v1/facts_pb.ts";
@@ -15,6 +16,8 @@ export function limitText(registry: FileRegistry, field: DescField): string {
 
 function rangeText(field: DescField, facts: FieldFacts): string {
   const [min, max] = [Number(facts.min), Number(facts.max)];
+  if (field.message?.typeName === TimestampSchema.typeName && max > 0)
+    return `At most ${describeLimitMs(max)} after the server's time.`;
   const say = isDuration(field) ? describeLimitMs : (count: number) => count.toLocaleString("en-US");
   const unit = unitOf(field);
   if (max === 0) return min === 0 ? "" : `At least ${say(min)}${unit}.`;

@@ -26,17 +26,17 @@ class Silent(TestingOnceward):
         self.released = threading.Event()
         super().__init__()
 
-    def _answer(self, call: str, request: Any) -> Any:
+    def _answer(self, call: str, request: Any, context: grpc.ServicerContext) -> Any:
         if call == "Complete":
             self.asked.set()
             self.released.wait()
-        return super()._answer(call, request)
+        return super()._answer(call, request, context)
 
 
 def _close_threads(testing: Silent) -> BaseException | None:
     with ThreadPoolExecutor(1) as threads:
         run = threads.submit(testing.onceward.run, "charges", "order-1", lambda claim: "charged")
-        testing.asked.wait()
+        assert testing.asked.wait(30)
         testing.onceward.close(timeout_ms=0)
         return run.exception()
 

@@ -68,9 +68,24 @@ class Proxy:
         self._loop.close()
 
 
+class Observed(TestingOnceward):
+    """A service that says when a lease was prolonged."""
+
+    __test__ = False
+
+    def __init__(self) -> None:
+        self.extended = threading.Event()
+        super().__init__()
+
+    def _answer(self, call: str, request: Any, context: grpc.ServicerContext) -> Any:
+        if call == "ExtendLease":
+            self.extended.set()
+        return super()._answer(call, request, context)
+
+
 @contextmanager
-def _proxied() -> Iterator[tuple[TestingOnceward, Proxy]]:
-    with TestingOnceward() as testing:
+def _proxied() -> Iterator[tuple[Observed, Proxy]]:
+    with Observed() as testing:
         proxy = Proxy(testing.address)
         try:
             yield testing, proxy
@@ -107,19 +122,10 @@ def test_heartbeats_of_a_silent_connection_reach_the_service_on_a_new_one(
     client: Callable[..., None],
 ) -> None:
     with _proxied() as (testing, proxy):
-        extended = threading.Event()
-        answer = testing._answer
-
-        def observe(call: str, request: Any) -> Any:
-            if call == "ExtendLease":
-                extended.set()
-            return answer(call, request)
-
-        testing._answer = observe  # type: ignore[method-assign]
 
         def charge(claim: Any) -> None:
             proxy.silence()
-            assert extended.wait(20)
+            assert testing.extended.wait(20)
             assert claim.lost is None
 
         client(proxy.address, lambda run: run("charges", "order-1", charge, lease_ms=15_000))

@@ -99,7 +99,7 @@ def test_crashes(page: Page) -> None:
         pay_out=pay_out,
     )
     # A holder that paid, and died before its completion.
-    page.testing._answer("Claim", ClaimRequest(namespace="payouts", key="payout-7", claim_id="dead"))
+    page.testing._records.claim(ClaimRequest(namespace="payouts", key="payout-7", claim_id="dead"))
     pay_out("payout-7", idempotency_key="the dead holder's")
     page.testing.advance(60_000)
     payout = {"id": "payout-7", "created_at": datetime.now(timezone.utc)}

@@ -3,6 +3,7 @@
 import asyncio
 from typing import Any
 
+import grpc
 import pytest
 
 from onceward import _lease
@@ -28,15 +29,15 @@ class Overtaking(TestingOnceward):
         self.calls: list[str] = []
         super().__init__()
 
-    def _answer(self, call: str, request: Any) -> Any:
+    def _answer(self, call: str, request: Any, context: grpc.ServicerContext) -> Any:
         with self._changed:
             self.calls.append(call)
-            response = super()._answer(call, request)
+            response = super()._answer(call, request, context)
             if call == "Claim" and self._is_first:
                 self._is_first = False
                 self._suspend_client()
                 if self._other_completes:
-                    self._complete_by_other(request)
+                    self._complete_by_other(request, context)
             return response
 
     def _suspend_client(self) -> None:
@@ -44,12 +45,12 @@ class Overtaking(TestingOnceward):
         offset_ms = _LeaseClock._offset_ms()
         self._monkeypatch.setattr(_LeaseClock, "_offset_ms", staticmethod(lambda: offset_ms + _LEASE_MS))
 
-    def _complete_by_other(self, request: ClaimRequest) -> None:
+    def _complete_by_other(self, request: ClaimRequest, context: grpc.ServicerContext) -> None:
         name = {"namespace": request.namespace, "key": request.key}
-        other = super()._answer("Claim", ClaimRequest(**name, claim_id="other"))
+        other = super()._answer("Claim", ClaimRequest(**name, claim_id="other"), context)
         result = Result(kind=Result.KIND_SUCCESS, payload=b'"by another"', content_type="application/json")
         token = other.claimed.fencing_token
-        super()._answer("Complete", CompleteRequest(**name, fencing_token=token, result=result))
+        super()._answer("Complete", CompleteRequest(**name, fencing_token=token, result=result), context)
 
 
 def _run(testing: TestingOnceward, kind: str) -> Any:

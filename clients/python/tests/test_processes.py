@@ -8,6 +8,7 @@ import time
 import warnings
 from typing import Any
 
+import grpc
 import pytest
 
 from onceward import InvalidRequestError, Onceward, OncewardError
@@ -15,17 +16,23 @@ from onceward.testing import TestingOnceward
 from onceward.v1.record_pb2 import Record
 
 
+class Observed(TestingOnceward):
+    """A service that keeps the keys whose leases were prolonged."""
+
+    __test__ = False
+
+    def __init__(self) -> None:
+        self.extended: list[str] = []
+        super().__init__()
+
+    def _answer(self, call: str, request: Any, context: grpc.ServicerContext) -> Any:
+        if call == "ExtendLease":
+            self.extended.append(request.key)
+        return super()._answer(call, request, context)
+
+
 def test_a_child_process_prolongs_the_leases_of_its_own_claims() -> None:
-    extended: list[str] = []
-    with TestingOnceward() as testing:
-        answer = testing._answer
-
-        def observe(call: str, request: Any) -> Any:
-            if call == "ExtendLease":
-                extended.append(request.key)
-            return answer(call, request)
-
-        testing._answer = observe  # type: ignore[method-assign]
+    with Observed() as testing:
         with Onceward(testing.address, api_key="key") as onceward:
             ended = threading.Event()
             with concurrent.futures.ThreadPoolExecutor(1) as threads:
@@ -45,7 +52,7 @@ def test_a_child_process_prolongs_the_leases_of_its_own_claims() -> None:
                 assert os.waitpid(child, 0)[1] == 0
                 ended.set()
                 assert running.result() is True
-    assert "child" in extended
+    assert "child" in testing.extended
 
 
 def test_a_blocked_event_loop_is_warned_of_once() -> None:
@@ -77,12 +84,12 @@ class Slow(TestingOnceward):
         self.closing = threading.Event()
         super().__init__()
 
-    def _answer(self, call: str, request: Any) -> Any:
+    def _answer(self, call: str, request: Any, context: grpc.ServicerContext) -> Any:
         if call == "Claim":
             self.asked.set()
             assert self.closing.wait(10)
             time.sleep(0.3)
-        return super()._answer(call, request)
+        return super()._answer(call, request, context)
 
 
 @pytest.mark.parametrize("kind", ["threads", "asyncio"])

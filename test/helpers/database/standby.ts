@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import { mkdir, realpath, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import type pg from "pg";
+import pg from "pg";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../../server/dev/embedded/postgres.ts";
 import { waitUntil } from "../../../server/dev/embedded/wait.ts";
 
@@ -62,6 +62,7 @@ export async function startStandby(options: StandbyOptions): Promise<EmbeddedPos
   });
   try {
     await untilInStep(control, standing);
+    if (standing === "synchronous") await untilCommitsWait(control, standby);
   } catch (error) {
     await standby.stop();
     throw error;
@@ -84,4 +85,46 @@ async function untilInStep(control: pg.Pool, standing: Standing): Promise<void> 
     return rows.length > 0;
   };
   if (!(await waitUntil(isInStep, IN_STEP_TIMEOUT_MS))) throw new Error("the standby did not catch up");
+}
+
+const COMMIT_APPLIED = `
+begin;
+set local synchronous_commit = remote_apply;
+select pg_logical_emit_message(true, 'chaos', '');
+commit`;
+
+/**
+ * Resolves once commits wait for a synchronous standby. On a busy machine that may be seconds after the primary reports the standby
+ * as synchronous: its checkpointer is the process that tells the others.
+ */
+async function untilCommitsWait(control: pg.Pool, standby: EmbeddedPostgres): Promise<void> {
+  const replay = new pg.Client({ connectionString: standby.url("postgres") });
+  const client = await control.connect();
+  try {
+    await replay.connect();
+    await replay.query("select pg_wal_replay_pause()");
+    const { rows } = await client.query("select pg_backend_pid() as pid");
+    let ended = Promise.resolve();
+    let isEnded = true;
+    const isWaiting = async () => {
+      if (isEnded) {
+        isEnded = false;
+        ended = client.query(COMMIT_APPLIED).then(() => {
+          isEnded = true;
+        });
+      }
+      const waiting = await control.query(
+        "select from pg_stat_activity where pid = $1 and wait_event = 'SyncRep'",
+        [rows[0].pid],
+      );
+      return waiting.rowCount === 1;
+    };
+    const hasWaited = await waitUntil(isWaiting, IN_STEP_TIMEOUT_MS);
+    await replay.query("select pg_wal_replay_resume()");
+    await ended;
+    if (!hasWaited) throw new Error("commits do not wait for the standby");
+  } finally {
+    client.release();
+    await replay.end();
+  }
 }

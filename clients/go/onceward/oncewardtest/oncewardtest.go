@@ -27,6 +27,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/onceward/onceward/clients/go/onceward"
+	"github.com/onceward/onceward/clients/go/onceward/internal/limits"
 	oncewardv1 "github.com/onceward/onceward/clients/go/onceward/v1"
 )
 
@@ -85,17 +86,17 @@ func (p Policy) refusesLateKeys() bool {
 
 // resolved returns the policy without gaps. Results are not kept for longer than their key.
 func (p Policy) resolved() Policy {
-	p.KeyRetention = cmp.Or(p.KeyRetention, 72*time.Hour)
+	p.KeyRetention = cmp.Or(p.KeyRetention, limits.DefaultKeyRetention)
 	p.ResultRetention = min(cmp.Or(p.ResultRetention, p.KeyRetention), p.KeyRetention)
 	p.FailureRetention = min(cmp.Or(p.FailureRetention, p.ResultRetention), p.KeyRetention)
-	p.MaxLease = cmp.Or(p.MaxLease, 15*time.Minute)
-	p.DefaultLease = min(cmp.Or(p.DefaultLease, 30*time.Second), p.MaxLease)
-	p.MaxResultBytes = cmp.Or(p.MaxResultBytes, 64<<10)
+	p.MaxLease = cmp.Or(p.MaxLease, limits.DefaultMaxLease)
+	p.DefaultLease = min(cmp.Or(p.DefaultLease, limits.DefaultLease), p.MaxLease)
+	p.MaxResultBytes = cmp.Or(p.MaxResultBytes, limits.DefaultMaxResultBytes)
 	return p
 }
 
 // Longer than a key may be ahead of the clock, so that a record outlives the time in which its key is accepted.
-const lateKeysMargin = 10 * time.Minute
+var lateKeysMargin = 2 * limits.MaxKeyAhead
 
 // kept returns how long a record, or its result, is kept: where late keys are refused, longer than its key is accepted.
 func (p Policy) kept(retention time.Duration) time.Duration {

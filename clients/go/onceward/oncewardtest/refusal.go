@@ -14,14 +14,13 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/onceward/onceward/clients/go/onceward"
+	"github.com/onceward/onceward/clients/go/onceward/internal/limits"
 	oncewardv1 "github.com/onceward/onceward/clients/go/onceward/v1"
 )
 
 const (
 	// Short, because tests need not spare the service.
 	retryAfter = time.Millisecond
-	// How far the clock that stamped a key may be ahead.
-	maxAhead = 5 * time.Minute
 	// No client sends a retention: the policy alone decides.
 	noRetention = "is not in the service in memory: set its policy"
 )
@@ -113,8 +112,8 @@ func checkClaim(request *oncewardv1.ClaimRequest, policy Policy, now time.Time) 
 	default:
 		made, hasTime = onceward.KeyTime(request.GetKey())
 	}
-	isAhead := hasTime && made.After(now.Add(maxAhead))
-	ahead := fmt.Sprintf("must not be created more than %s after the server's time", maxAhead)
+	isAhead := hasTime && made.After(now.Add(limits.MaxKeyAhead))
+	ahead := fmt.Sprintf("must not be created more than %s after the server's time", limits.MaxKeyAhead)
 	var found violations
 	found.addIf(policy.RequireFingerprint && len(request.GetFingerprint()) == 0, "fingerprint", "is required by the namespace's policy")
 	found.lease(request.GetLease(), policy)

@@ -282,8 +282,9 @@ func (x *ReasonFacts) GetClaimIsOver() bool {
 // What a value of a field must be, and how people read and type it.
 type FieldFacts struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The least and the greatest value, both allowed: of a duration in milliseconds, of a text its length in bytes of UTF-8, of bytes
-	// their number, of a list or a map the number of its entries. 0: no limit.
+	// The least and the greatest value, both allowed: of a duration in milliseconds, of a time how many milliseconds after the
+	// database's clock it may be, of a text its length in bytes of UTF-8, of bytes their number, of a list or a map the number of its
+	// entries. 0: no limit.
 	Min int64 `protobuf:"varint,1,opt,name=min,proto3" json:"min,omitempty"`
 	Max int64 `protobuf:"varint,2,opt,name=max,proto3" json:"max,omitempty"`
 	// The value that applies where the field is not set, in the form in which the command line takes it, such as "72h". Empty: none.

@@ -50,8 +50,7 @@ type ClaimRequest struct {
 	AcceptAmbiguous bool `protobuf:"varint,9,opt,name=accept_ambiguous,json=acceptAmbiguous,proto3" json:"accept_ambiguous,omitempty"`
 	// When the key was created: the same for every delivery of the operation, such as the time that the first sender stamped
 	// on the message. Default: the time that the key contains, if the whole key is a UUID of version 1, 6 or 7, or a ULID. Used
-	// only if the policy's late_keys is REFUSE or REQUIRE_TIME: then a time that is more than 5 min ahead of the database's clock
-	// is refused.
+	// only if the policy's late_keys is REFUSE or REQUIRE_TIME: then a time that is too far ahead is refused.
 	KeyCreatedAt  *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=key_created_at,json=keyCreatedAt,proto3" json:"key_created_at,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1762,7 +1761,7 @@ var File_onceward_v1_idempotency_proto protoreflect.FileDescriptor
 
 const file_onceward_v1_idempotency_proto_rawDesc = "" +
 	"\n" +
-	"\x1donceward/v1/idempotency.proto\x12\vonceward.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18onceward/v1/errors.proto\x1a\x17onceward/v1/facts.proto\x1a\x18onceward/v1/record.proto\"\xbe\x04\n" +
+	"\x1donceward/v1/idempotency.proto\x12\vonceward.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18onceward/v1/errors.proto\x1a\x17onceward/v1/facts.proto\x1a\x18onceward/v1/record.proto\"\xc8\x04\n" +
 	"\fClaimRequest\x126\n" +
 	"\tnamespace\x18\x01 \x01(\tB\x18\xc2\xe1\x18\x14P\x01Z\x10Record.namespaceR\tnamespace\x12$\n" +
 	"\x03key\x18\x02 \x01(\tB\x12\xc2\xe1\x18\x0eP\x01Z\n" +
@@ -1773,9 +1772,9 @@ const file_onceward_v1_idempotency_proto_rawDesc = "" +
 	"\tretention\x18\x06 \x01(\v2\x19.google.protobuf.DurationB\x1a\xc2\xe1\x18\x16Z\x14Policy.key_retentionR\tretention\x127\n" +
 	"\x04wait\x18\a \x01(\v2\x19.google.protobuf.DurationB\b\xc2\xe1\x18\x04\x10\xe0\xd4\x03R\x04wait\x12(\n" +
 	"\x05owner\x18\b \x01(\tB\x12\xc2\xe1\x18\x0eZ\fRecord.ownerR\x05owner\x12)\n" +
-	"\x10accept_ambiguous\x18\t \x01(\bR\x0facceptAmbiguous\x12@\n" +
+	"\x10accept_ambiguous\x18\t \x01(\bR\x0facceptAmbiguous\x12J\n" +
 	"\x0ekey_created_at\x18\n" +
-	" \x01(\v2\x1a.google.protobuf.TimestampR\fkeyCreatedAt\"\xf0\x02\n" +
+	" \x01(\v2\x1a.google.protobuf.TimestampB\b\xc2\xe1\x18\x04\x10\xe0\xa7\x12R\fkeyCreatedAt\"\xf0\x02\n" +
 	"\rClaimResponse\x120\n" +
 	"\aclaimed\x18\x01 \x01(\v2\x14.onceward.v1.ClaimedH\x00R\aclaimed\x12:\n" +
 	"\vin_progress\x18\x02 \x01(\v2\x17.onceward.v1.InProgressH\x00R\n" +

@@ -13,6 +13,7 @@ export const MAX_CHECKPOINT_NAME_BYTES = 128;
 export const MAX_CHECKPOINT_STATE_BYTES = 16384;
 export const MAX_CLAIM_ID_BYTES = 128;
 export const MAX_CONTENT_TYPE_BYTES = 255;
+export const MAX_KEY_AHEAD_MS = 300000;
 export const MAX_KEY_BYTES = 255;
 export const MAX_LEASE_MS = 86400000;
 export const MAX_MESSAGE_BYTES = 4194304;

@@ -2,13 +2,11 @@ import { type Duration, durationMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import type { ClaimRequest, CompleteRequest, ExtendLeaseRequest } from "../gen/onceward/v1/idempotency_pb.ts";
 import { keyTime } from "../keys/key-time.ts";
 import { utf8Length } from "../wire/bytes.ts";
+import { MAX_KEY_AHEAD_MS } from "../wire/limits.ts";
 import type { ResolvedPolicy } from "./policy.ts";
 import { refusal } from "./refusal.ts";
 
 // What a policy refuses. The client checks everything else before it sends a request. Each function throws ConnectError.
-
-/** How far the clock that stamped a key may be ahead. */
-const MAX_AHEAD_MS = 300_000;
 
 /** Refuses a claim that its policy does not allow. @throws ConnectError INVALID_REQUEST with every violation. */
 export function checkClaim(request: ClaimRequest, policy: ResolvedPolicy, nowMs: number): void {
@@ -22,11 +20,11 @@ export function checkClaim(request: ClaimRequest, policy: ResolvedPolicy, nowMs:
   if (policy.lateKeys === "REQUIRE_TIME" && keyMs === undefined) {
     violations.push(["key_created_at", "is required by the namespace's policy, as the key contains no time"]);
   }
-  if (keyMs !== undefined && keyMs > nowMs + MAX_AHEAD_MS) {
+  if (keyMs !== undefined && keyMs > nowMs + MAX_KEY_AHEAD_MS) {
     const field = keyCreatedAt === undefined ? "key" : "key_created_at";
     violations.push([
       field,
-      `must not be created more than ${MAX_AHEAD_MS / 1000} s after the server's time`,
+      `must not be created more than ${MAX_KEY_AHEAD_MS / 1000} s after the server's time`,
     ]);
   }
   throwIfAny(violations);

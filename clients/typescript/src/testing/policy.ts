@@ -1,4 +1,4 @@
-import { DEFAULT_POLICY as CONTRACT_DEFAULTS } from "../wire/limits.ts";
+import { DEFAULT_POLICY as CONTRACT_DEFAULTS, MAX_KEY_AHEAD_MS } from "../wire/limits.ts";
 
 /** The policy of a namespace. Seconds and milliseconds are whole numbers. */
 export interface TestingPolicy {
@@ -46,7 +46,7 @@ const CHOICES: Partial<Record<string, readonly unknown[]>> = {
 };
 
 /** Longer than a key may be ahead of the clock, so that a record outlives the time in which its key is accepted. */
-const LATE_KEYS_MARGIN_S = 600;
+const LATE_KEYS_MARGIN_S = (2 * MAX_KEY_AHEAD_MS) / 1000;
 
 /** A policy without gaps. Results are not kept for longer than their key. */
 export interface ResolvedPolicy extends TestingPolicy {

@@ -21,13 +21,14 @@ import {
 } from "../../gen/onceward/v1/idempotency_pb.ts";
 import { databaseNowMs } from "../calls/authority.ts";
 import { timeInKey } from "../domain/key-time.ts";
-import { acceptedUntilMs, claimAfterLoss, MAX_KEY_AHEAD_MS } from "../domain/late-keys.ts";
+import { acceptedUntilMs, claimAfterLoss } from "../domain/late-keys.ts";
 import {
   describeLimitMs,
   FINGERPRINT_BYTES,
   MAX_CHECKPOINT_NAME_BYTES,
   MAX_CHECKPOINT_STATE_BYTES,
   MAX_CLAIM_ID_BYTES,
+  MAX_KEY_AHEAD_MS,
   MAX_KEY_BYTES,
   MAX_OWNER_BYTES,
   MAX_RELEASE_REASON_BYTES,

@@ -8,9 +8,6 @@ import {
 } from "./policy.ts";
 import type { ClaimCommand } from "./record.ts";
 
-/** How far a key's time may be ahead of the database's clock: clocks of senders that are not synchronised. */
-export const MAX_KEY_AHEAD_MS = 5 * 60_000;
-
 /**
  * Returns until when a key that was created at a time may be claimed as a new operation, in milliseconds since the Unix
  * epoch, by a policy that refuses late keys.

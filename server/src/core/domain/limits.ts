@@ -34,6 +34,8 @@ export const NAMESPACE_RULE = namespace.rule;
 export const FINGERPRINT_BYTES = maxOf(RecordSchema.field.fingerprint);
 /** Enough for a UUID, a ULID or a composite with a trace id. */
 export const MAX_CLAIM_ID_BYTES = maxOf(ClaimRequestSchema.field.claimId);
+/** How far a key's time may be ahead of the database's clock: clocks of senders that are not synchronised. */
+export const MAX_KEY_AHEAD_MS = maxOf(ClaimRequestSchema.field.keyCreatedAt);
 /** Enough for a pod name and a worker. */
 export const MAX_OWNER_BYTES = maxOf(RecordSchema.field.owner);
 export const MAX_RELEASE_REASON_BYTES = maxOf(RecordSchema.field.releaseReason);

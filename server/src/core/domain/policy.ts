@@ -5,6 +5,7 @@ import {
   PolicySchema,
 } from "../../gen/onceward/v1/policy_pb.ts";
 import { defaultsOf, definedOf, messageFields, type Overrides, type PlainFields } from "./fields.ts";
+import { MAX_KEY_AHEAD_MS } from "./limits.ts";
 
 /** What happens when a lease expires: the next Claim gets the key, or the record is ambiguous until somebody decides or its retention ends. */
 export type OnLeaseExpiry = Exclude<keyof typeof Policy_OnLeaseExpiry, "UNSPECIFIED">;
@@ -71,11 +72,11 @@ export const DEFAULT_POLICY = defaultsOf(POLICY_FIELDS) as Policy;
 /**
  * How much longer than `keyRetentionS` records are kept where late keys are refused. A record must outlast every moment at
  * which its key is young. A key may be claimed MAX_KEY_AHEAD_MS before its own time, and is young until its retention after
- * that time. The other 5 minutes are for what else may lie between the decision about a claim and the clock that decides
+ * that time. The other half is for what else may lie between the decision about a claim and the clock that decides
  * about the next one: statements that wait, replicas that learn of a change of the policy POLICY_SETTLES_MS later, and the clock
  * of a standby that was promoted.
  */
-export const LATE_KEY_GRACE_S = 600;
+export const LATE_KEY_GRACE_S = (2 * MAX_KEY_AHEAD_MS) / 1000;
 
 /**
  * Returns the policy in force. Layers are given from the most general to the most specific.

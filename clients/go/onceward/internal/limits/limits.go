@@ -3,6 +3,7 @@ package limits
 
 import (
 	"regexp"
+	"strconv"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -43,6 +44,12 @@ var (
 	DefaultLease = must(time.ParseDuration(lease.GetDefault()))
 	MinLease     = milliseconds(lease.GetMin())
 	MaxLease     = milliseconds(lease.GetMax())
+	// Of a policy that does not set them.
+	DefaultMaxLease       = must(time.ParseDuration(factsOf(policy, "max_lease").GetDefault()))
+	DefaultKeyRetention   = must(time.ParseDuration(factsOf(policy, "key_retention").GetDefault()))
+	DefaultMaxResultBytes = must(strconv.Atoi(factsOf(policy, "max_result_bytes").GetDefault()))
+	// How far a key's time may be ahead of the service's clock.
+	MaxKeyAhead = milliseconds(factsOf(claim, "key_created_at").GetMax())
 	// The longest wait of one Claim; a longer wait takes several calls.
 	MaxWait         = milliseconds(factsOf(claim, "wait").GetMax())
 	MaxBatchItems   = maxOf((*oncewardv1.BatchRequest)(nil), "items")
@@ -66,7 +73,7 @@ func maxOf(message proto.Message, field protoreflect.Name) int {
 	return int(factsOf(message, field).GetMax())
 }
 
-func must(value time.Duration, err error) time.Duration {
+func must[T any](value T, err error) T {
 	if err != nil {
 		panic(err)
 	}

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from .. import _limits
+
 #: Longer than a key may be ahead of the clock, so that a record outlives the time in which its key is
 #: accepted.
-_LATE_KEYS_MARGIN_S = 600
+_LATE_KEYS_MARGIN_S = 2 * _limits.MAX_KEY_AHEAD_MS // 1000
 
 
 @dataclass(frozen=True)
@@ -18,19 +20,19 @@ class TestingPolicy:
     __test__ = False
 
     #: How long a key is remembered, from its claim or, once completed, from its completion.
-    key_retention_s: int = 72 * 3600
+    key_retention_s: int = _limits.DEFAULT_KEY_RETENTION_S
     #: How long a successful result can be replayed. Default, and at most: ``key_retention_s``.
     result_retention_s: int | None = None
     #: How long a failure can be replayed. Default: ``result_retention_s``; at most ``key_retention_s``.
     failure_retention_s: int | None = None
     #: The lease of a claim that asks for none, at most ``max_lease_ms``.
-    default_lease_ms: int = 30_000
+    default_lease_ms: int = _limits.DEFAULT_LEASE_MS
     #: The longest lease that a claim may ask for.
-    max_lease_ms: int = 15 * 60_000
+    max_lease_ms: int = _limits.DEFAULT_MAX_LEASE_MS
     #: RECLAIM: the next claim gets the key. HOLD: the record is ambiguous until it is resolved.
     on_lease_expiry: Literal["RECLAIM", "HOLD"] = "RECLAIM"
     #: The largest payload of a result.
-    max_result_bytes: int = 64 * 1024
+    max_result_bytes: int = _limits.DEFAULT_MAX_RESULT_BYTES
     #: Whether a claim without a fingerprint is refused.
     require_fingerprint: bool = False
     #: What happens to a claim whose key is older than ``key_retention_s`` and has no record. RUN: it is

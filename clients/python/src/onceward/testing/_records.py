@@ -12,6 +12,7 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from .._keytime import key_time
+from .._limits import MAX_KEY_AHEAD_MS
 from ..v1.idempotency_pb2 import (
     Ambiguous,
     Claimed,
@@ -32,8 +33,6 @@ from ..v1.record_pb2 import Record, Result
 from ._policy import TestingPolicy, kept_ms
 from ._refusals import Refused, raise_if_any
 
-#: How far the clock that stamped a key may be ahead.
-_MAX_AHEAD_MS = 300_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
@@ -272,8 +271,8 @@ def _check_claim(request: ClaimRequest, policy: TestingPolicy, now_ms: int) -> i
     """Returns when the key was made, if the policy asks. :raises Refused: INVALID_REQUEST."""
     key_ms = None if policy.late_keys == "RUN" else _key_ms(request)
     time_missing = policy.late_keys == "REQUIRE_TIME" and key_ms is None
-    is_ahead = key_ms is not None and key_ms > now_ms + _MAX_AHEAD_MS
-    ahead = f"must not be created more than {_MAX_AHEAD_MS // 1000} s after the server's time"
+    is_ahead = key_ms is not None and key_ms > now_ms + MAX_KEY_AHEAD_MS
+    ahead = f"must not be created more than {MAX_KEY_AHEAD_MS // 1000} s after the server's time"
     own_time = request.HasField("key_created_at")
     required = "is required by the namespace's policy"
     raise_if_any(

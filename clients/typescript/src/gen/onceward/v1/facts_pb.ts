@@ -61,8 +61,9 @@ export const ReasonFactsSchema: GenMessage<ReasonFacts> = /*@__PURE__*/
  */
 export type FieldFacts = Message<"onceward.v1.FieldFacts"> & {
   /**
-   * The least and the greatest value, both allowed: of a duration in milliseconds, of a text its length in bytes of UTF-8, of bytes
-   * their number, of a list or a map the number of its entries. 0: no limit.
+   * The least and the greatest value, both allowed: of a duration in milliseconds, of a time how many milliseconds after the
+   * database's clock it may be, of a text its length in bytes of UTF-8, of bytes their number, of a list or a map the number of its
+   * entries. 0: no limit.
    *
    * @generated from field: int64 min = 1;
    */
