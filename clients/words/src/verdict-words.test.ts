@@ -47,7 +47,7 @@ describe("the words of a verdict", () => {
     ],
     [
       advice("too short", late(1_750), [72, MISSING]),
-      `${TOO_SHORT} How late is not known yet: 72h catches more of them, and shows it.`,
+      `${TOO_SHORT} 72h catches more of them, and shows how late the others come.`,
     ],
     [
       advice("too short", late(1_750)),

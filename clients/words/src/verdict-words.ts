@@ -53,7 +53,7 @@ function tooShort({ advised }: Advice, seen: Evidence | undefined): string {
   const { evidence, retentionMs } = advised;
   const longer = formatDurationMs(retentionMs);
   if (evidence.kind === "missing")
-    return `${late} How late is not known yet: ${longer} catches more of them, and shows it.`;
+    return `${late} ${longer} catches more of them, and shows how late the others come.`;
   const caught =
     evidence.perMonth === 0
       ? "all of them"

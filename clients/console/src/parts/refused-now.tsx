@@ -1,6 +1,6 @@
 import type { RefusedNow } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { callerWords, causeOf, limitWords } from "@onceward/words/refusals";
-import { formatCount } from "../format/quantity.ts";
+import { asTitle, formatCount } from "../format/quantity.ts";
 import { DataTable } from "./data-table.tsx";
 
 /** Who was refused in the last minute, why, by which limit, and what to do. */
@@ -11,8 +11,8 @@ export function RefusedNowTable({ refused }: { readonly refused: readonly Refuse
       rows={refused}
       rowKey={({ namespace, reason, actor }) => `${reason} ${actor} ${namespace}`}
       columns={[
+        ["Why", (each) => asTitle(causeOf(each).phrase)],
         ["Operations", ({ operations }) => formatCount(operations), "number"],
-        ["Why", (each) => causeOf(each).phrase],
         ["API key", callerWords],
         ["Namespace", ({ namespace }) => namespace || "Without one"],
         ["Limit", (each) => limitWords(each) || "–"],

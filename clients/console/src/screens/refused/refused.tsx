@@ -52,8 +52,8 @@ export default function Refused() {
           rows={causes}
           rowKey={(name) => name}
           columns={[
-            ["Calls", (name) => formatCount(ofDay[name]), "number"],
             ["Why", (name) => asTitle(CAUSES[name].phrase)],
+            ["Calls", (name) => formatCount(ofDay[name]), "number"],
             ["What to do", (name) => CAUSES[name].remedy],
           ]}
         />

@@ -22,6 +22,8 @@ interface CurveProps {
 export function Curve({ frame, x, y, points, advice }: CurveProps) {
   const { retentionMs, candidates } = advice;
   const today = x.toPosition(retentionMs);
+  const seen = points.filter(({ afterMs }) => afterMs < retentionMs);
+  const upToToday = [...seen, { afterMs: retentionMs, perMonth: seen.at(-1)?.perMonth ?? 0 }];
   const longer = candidates.filter(
     (candidate) => candidate.retentionMs >= retentionMs && candidate.evidence.kind === "late",
   );
@@ -31,10 +33,7 @@ export function Curve({ frame, x, y, points, advice }: CurveProps) {
   return (
     <g pointerEvents="none">
       {unknown !== undefined && <Unknown frame={frame} from={x.toPosition(unknown.retentionMs)} />}
-      <path
-        d={steps([...points.filter(({ afterMs }) => afterMs < retentionMs)], x, y)}
-        className={styles.curve}
-      />
+      <path d={steps(upToToday, x, y)} className={styles.curve} />
       <path d={steps(longer.flatMap(pointOf), x, y)} className={styles.curve} data-kind="estimate" />
       {longer.map((candidate) => (
         <Dot key={candidate.retentionMs} candidate={candidate} x={x} y={y} />
