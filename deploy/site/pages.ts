@@ -104,6 +104,7 @@ export const GROUPS: readonly Group[] = [
     guide("keys", "Choose a key", "what makes a good idempotency key"),
     guide("fingerprints", "Fingerprints", "which requests are the same"),
     guide("crashes", "Crash and lease", "RECLAIM or HOLD when a worker dies"),
+    guide("providers", "What providers remember", "a key's life at 24 providers, and how to look it up"),
     guide("profiles", "Profiles of HTTP", "the draft, Stripe, ACP and UCP"),
     guide("late-retries", "Late retries", "a retry after its key was forgotten"),
     guide("fencing", "Fencing tokens", "conditional updates that refuse a stalled worker"),
