@@ -431,6 +431,7 @@ create table usage_now (
   valid_until timestamp with time zone not null,
   seconds double precision not null,
   counts jsonb not null,
+  refused jsonb not null default '{}'::jsonb,
   constraint usage_now_pkey PRIMARY KEY (replica_id)
 );
 

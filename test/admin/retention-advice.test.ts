@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
-import type {
-  GetRetentionAdviceResponse,
-  RetentionCandidate,
+import {
+  type GetRetentionAdviceResponse,
+  type RetentionCandidate,
+  GetRetentionAdviceResponse_Verdict as Verdict,
 } from "../../clients/typescript/src/gen/onceward/v1/tenant_admin_pb.ts";
 import { latenessBucket } from "../../server/src/features/usage/lateness.ts";
 import { type AdministeredTenant, connectAdmin, describeAdministration } from "../helpers/calls/admin.ts";
@@ -109,7 +110,63 @@ describeAdministration(
       expect(longer).toMatchObject({ perMonth: 0, daysWithLate: 0 });
       expect(longer.maxPerMillion).toBeLessThan(lateOf(candidate(DAY_S)).maxPerMillion);
       expect(candidate(3 * DAY_S).records).toBeCloseTo((3 * 30_000) / half.daysObserved, 3);
-      expect(advice.recommendation.case).toBe("sufficientRetention");
+      expect(advice.verdict).toBe(Verdict.LONGER_THAN_NEEDED);
+      // All duplicates of both sources: the picture does not depend on the retention in force.
+      expect(advice.lateness.map(({ repeats }) => repeats)).toEqual([6n, 40n]);
+    });
+
+    test("is not contradicted by the advice that follows it", async () => {
+      const tenant = await newTenant();
+      await plant(world().database, tenant.tenant, {
+        days: 30,
+        claimsPerDay: 1000,
+        recognised: { latenessS: 8 * HOUR_S, repeats: 6 },
+        late: { latenessS: 40 * HOUR_S, repeats: 10, shift: 0 },
+      });
+      const before = (await advised(tenant)).advice;
+      expect(before).toMatchObject({
+        verdict: Verdict.TOO_SHORT,
+        advisedRetention: { seconds: BigInt(2 * DAY_S) },
+      });
+      await tenant.admin.updateNamespace({
+        namespace: { name: "charges", policy: { keyRetention: before.advisedRetention } },
+        updateMask: { paths: ["policy.key_retention"] },
+        allowMissing: true,
+      });
+      const after = (await advised(tenant)).advice;
+      expect(after).toMatchObject({ verdict: Verdict.NONE_LATE, keyRetention: before.advisedRetention });
+      expect(after.advisedRetention).toBeUndefined();
+      // The evidence is the same.
+      expect(after.lateness).toEqual(before.lateness);
+    });
+
+    test("looks as far back as a long retention", async () => {
+      const tenant = await world().administeredTenant({ key_retention_s: 200 * DAY_S });
+      await plant(world().database, tenant.tenant, { days: 150, claimsPerDay: 1 });
+      await world().database.query("update insight_hours set retention_s = $2 where tenant_id = $1", [
+        ...[tenant.tenant.id, 200 * DAY_S],
+      ]);
+      const days = (await advised(tenant)).candidate(200 * DAY_S);
+      expect(lateOf(days).daysObserved).toBeGreaterThanOrEqual(150);
+    });
+
+    test("says of a namespace whose claims are all refused that they are", async () => {
+      const tenant = await newTenant();
+      const plantHour = (namespace: string, counters: string, values: string) =>
+        world().database.query(
+          `insert into usage_hours (tenant_id, hour, namespace, repeat_lateness, ${counters})
+           values ($1, date_trunc('hour', now()), $2, '{}', ${values})`,
+          [tenant.tenant.id, namespace],
+        );
+      await plantHour("late", "claims, late_keys_refused", "5, 5");
+      await plantHour("full", "refused_by_rate", "3");
+      await plantHour("left", "claims, granted", "1, 1");
+      const { advice } = await tenant.admin.listRetentionAdvice({
+        namespaces: ["late", "full", "left", "new"],
+      });
+      expect(advice.map(({ verdict }) => verdict)).toEqual([
+        ...[Verdict.ALL_REFUSED, Verdict.ALL_REFUSED, Verdict.NO_CLAIMS, Verdict.NO_CLAIMS],
+      ]);
     });
 
     test("says what is missing where the data is too little", async () => {
@@ -118,15 +175,12 @@ describeAdministration(
       expect(nothing.advice).toMatchObject({
         namespace: "charges",
         maxLatePerMillion: 1,
-        recommendation: { case: "insufficient", value: { missingDays: 7, missingClaims: 2_995_731n } },
+        verdict: Verdict.NO_CLAIMS,
       });
       expect(nothing.advice.observedSince).toBeUndefined();
       await plant(world().database, tenant.tenant, { days: 10, claimsPerDay: 1000 });
       const { advice, candidate } = await advised(tenant);
-      expect(advice.recommendation).toMatchObject({
-        case: "insufficient",
-        value: { missingDays: 0, missingClaims: 2_995_731n - 10_000n },
-      });
+      expect(advice.verdict).toBe(Verdict.NONE_LATE);
       expect(lateOf(candidate(DAY_S)).perMonth).toBe(0);
       // Keys as old as this are sampled for too few days.
       expect(candidate(7 * DAY_S).evidence.case).toBe("insufficient");

@@ -1,12 +1,13 @@
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { expect, onTestFinished, test } from "vitest";
 import { ListTenantUsageRequest_Order } from "../../clients/typescript/src/gen/onceward/v1/operator_pb.ts";
 import { type AdminWorld, connectAdmin, describeAdministration } from "../helpers/calls/admin.ts";
 import { connectClient } from "../helpers/calls/clients.ts";
 import { errorOf } from "../helpers/calls/errors.ts";
 import { readPages } from "../helpers/calls/pages.ts";
-import { grant, ORDER, success } from "../helpers/calls/verbs.ts";
+import { fingerprintOf, grant, ORDER, success } from "../helpers/calls/verbs.ts";
 import { startTestServer } from "../helpers/servers/server.ts";
-import { createApiKey } from "../helpers/servers/tenants.ts";
+import { createApiKey, type TestTenant } from "../helpers/servers/tenants.ts";
 
 /** Stored at once, so that a test need not wait. */
 const EAGER = { ONCEWARD_USAGE_FLUSH: "100ms" };
@@ -14,8 +15,36 @@ const EAGER = { ONCEWARD_USAGE_FLUSH: "100ms" };
 describeAdministration(
   "what happens now",
   (world: () => AdminWorld) => {
+    const setLabel = ({ id }: TestTenant, label: string) =>
+      world().database.query("update api_keys set label = $2 where tenant_id = $1 and role = 'CALLER'", [
+        ...[id, label],
+      ]);
+
+    test("what is refused is told apart by cause and API key: too old, mismatch, late worker", async () => {
+      const tenant = await world().administeredTenant({ key_retention_s: 60, late_keys: "REFUSE" });
+      await setLabel(tenant.tenant, "checkout");
+      const { fencingToken } = await grant(tenant.caller, { fingerprint: fingerprintOf("one") });
+      const keyCreatedAt = timestampFromMs(Date.now() - 3_600_000);
+      const reasons = [
+        await errorOf(tenant.caller.claim({ ...ORDER, key: "old", keyCreatedAt })),
+        await errorOf(tenant.caller.claim({ ...ORDER, fingerprint: fingerprintOf("two") })),
+        await errorOf(tenant.caller.extendLease({ ...ORDER, fencingToken: fencingToken - 1n })),
+        await errorOf(tenant.caller.claim({ ...ORDER, key: "" })),
+      ].map(({ reason }) => reason);
+      expect(reasons).toEqual(["KEY_TOO_OLD", "FINGERPRINT_MISMATCH", "CLAIM_SUPERSEDED", "INVALID_REQUEST"]);
+      const now = async () => await tenant.admin.getUsageNow({});
+      await expect.poll(async () => (await now()).refused, { interval: 50 }).toHaveLength(reasons.length);
+      const { refused, total } = await now();
+      expect(refused.map(({ reason }) => reason).sort()).toEqual(reasons.toSorted());
+      expect(refused.every(({ label, limit }) => label === "checkout" && limit === undefined)).toBe(true);
+      // The claims that got an answer: of these two were refused.
+      expect(total).toMatchObject({ claims: 3n, lateKeysRefused: 1n, mismatches: 1n, fenced: 1n });
+      expect(total?.refusedPerSecond).toBe(0);
+    });
+
     test("a tenant sees what its quotas refused, by reason and namespace, and how long claims took", async () => {
       const tenant = await world().administeredTenant({ quota_live_records: 2 });
+      await setLabel(tenant.tenant, "checkout");
       await grant(tenant.caller);
       await tenant.caller.claim(ORDER);
       await grant(tenant.caller, { key: "order-3" });
@@ -26,7 +55,9 @@ describeAdministration(
         .poll(async () => (await tenant.admin.getUsageNow({})).total, { interval: 50 })
         .toMatchObject({ claims: 3n, duplicates: 1n, refusedByRecords: 1n, refusedByRate: 0n });
       const { total, namespaces } = await tenant.admin.getUsageNow({});
-      expect(total?.claimsPerSecond).toBeGreaterThan(4 / 65);
+      expect(total?.claimsPerSecond).toBeGreaterThan(3 / 65);
+      // Claims, and what a quota refused, are apart: three to one.
+      expect(total?.claimsPerSecond).toBeCloseTo(3 * (total?.refusedPerSecond ?? 0), 6);
       expect(total?.medianLatency?.nanos).toBeGreaterThan(0);
       expect(namespaces.map(({ namespace, refusedByRecords }) => [namespace, refusedByRecords])).toEqual([
         [ORDER.namespace, 0n],
@@ -39,6 +70,14 @@ describeAdministration(
         minutes: [],
       });
       expect((await of("unused")).total).toMatchObject({ claims: 0n, claimsPerSecond: 0 });
+      const refused = { ...{ namespace: "payouts", reason: "QUOTA_RECORDS" }, operations: 1n, limit: 2n };
+      const byKey = (await tenant.admin.getUsageNow({})).refused;
+      expect(byKey).toMatchObject([{ ...refused, label: "checkout" }]);
+      expect((await of("payouts")).refused).toEqual(byKey);
+      expect((await of(ORDER.namespace)).refused).toEqual([]);
+      const operator = await world().operator();
+      const named = await operator.listTenantUsage({ tenant: tenant.tenant.name });
+      expect(named.tenants[0]?.refused).toEqual(byKey);
       const { hours } = await tenant.admin.getUsage({});
       expect(
         hours.map(({ namespace, claims, refusedByRecords }) => [namespace, claims, refusedByRecords]),
@@ -114,12 +153,12 @@ describeAdministration(
           [ago, String(tenant.id), JSON.stringify(counts)],
         );
       await minute(90, [7]);
-      await minute(40, [900, 0, 0, 0, 0, 0, 0, 0, 0, 90_000]);
-      await minute(3, [60, 6, 1, 2, 30, 0, 0, 0, 5, 9000]);
-      await minute(3, [40, 4, 0, 0, 0, 0, 0, 0, 0, 1500]);
+      await minute(40, [900, 0, 0, 0, 0, 0, 0, 0, 0, 0, 90_000]);
+      await minute(3, [60, 6, 1, 2, 30, 0, 0, 0, 5, 0, 9000]);
+      await minute(3, [40, 4, 0, 0, 0, 0, 0, 0, 0, 0, 1500]);
       await minute(1, [99]);
       const { minutes } = await admin.getUsageNow({});
-      expect(minutes.map(({ claims, peakClaimsPerSecond }) => [claims, peakClaimsPerSecond])).toEqual([
+      expect(minutes.map(({ claims, peakCallsPerSecond }) => [claims, peakCallsPerSecond])).toEqual([
         [900n, 90],
         [100n, 10.5],
         [99n, 0],

@@ -4,6 +4,7 @@ import { Policy_LateKeys } from "../../clients/typescript/src/gen/onceward/v1/po
 import { GetUsageRequest_Grouping } from "../../clients/typescript/src/gen/onceward/v1/tenant_admin_pb.ts";
 import type { UsageHour } from "../../clients/typescript/src/gen/onceward/v1/tenant_pb.ts";
 import { openPool } from "../../server/src/core/store/pool.ts";
+import { createRecentRefusals } from "../../server/src/features/usage/recent-refusals.ts";
 import { createRecentUse } from "../../server/src/features/usage/recent-use.ts";
 import { createUsageFlusher } from "../../server/src/features/usage/usage-flusher.ts";
 import { createUsageMeter } from "../../server/src/features/usage/usage-meter.ts";
@@ -248,6 +249,7 @@ describe("a flush", () => {
       pool: lossy,
       meter,
       recent: createRecentUse(Date.now()),
+      refusals: createRecentRefusals(),
       replica: REPLICA,
       intervalMs: 1,
       onFailed: (error) => failures.push(error),
@@ -280,6 +282,7 @@ test("a minute that has ended is stored by a later flush if the first one fails"
     pool,
     meter,
     recent,
+    refusals: createRecentRefusals(),
     replica: REPLICA,
     intervalMs: 1,
     onFailed: (error) => failures.push(error),
@@ -308,6 +311,7 @@ describe("flushes", () => {
       pool,
       meter,
       recent: createRecentUse(Date.now()),
+      refusals: createRecentRefusals(),
       replica: REPLICA,
       intervalMs: 1,
       onFailed: () => {

@@ -58,8 +58,8 @@ describeInBrowser("The queue of ambiguous records", () => {
     // Each owner's are together.
     expect(await listed.allInnerTexts()).toEqual(["z-oldest", "x-forgotten", "y-released", "w-taken-over"]);
     const oldest = page.getByRole("row").filter({ hasText: "z-oldest" });
-    expect(await oldest.innerText()).toMatch(/payouts.*4 min.*submitted.*\{"transfer": "tr_z-oldest"\}/s);
-    const ofOne = page.getByRole("row").filter({ hasText: /worker-0 2 records, the oldest 4 min ago/ });
+    expect(await oldest.innerText()).toMatch(/payouts.*4m.*submitted.*\{"transfer": "tr_z-oldest"\}/s);
+    const ofOne = page.getByRole("row").filter({ hasText: /worker-0 2 records, the oldest 4m ago/ });
     await ofOne.getByRole("link", { name: "All of this owner" }).waitFor();
 
     const choose = async (key: string, answer: string) => {

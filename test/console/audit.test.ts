@@ -51,7 +51,7 @@ describeInBrowser("The screen Audit", () => {
     await untilLoaded(page);
     expect(new URL(page.url()).search).toBe("?target=namespace+payments&outcome=done");
     const rows = page.locator("tbody").getByRole("row");
-    await expect.poll(async () => await rows.first().innerText()).toMatch(/Max lease: 30 min becomes 1 h/);
+    await expect.poll(async () => await rows.first().innerText()).toMatch(/Max lease: 30m becomes 1h/);
     await page.getByLabel("Action").selectOption("Changed namespace");
     await page.getByRole("button", { name: "Filter" }).click();
     await expect.poll(() => new URL(page.url()).searchParams.get("action")).toBe("UpdateNamespace");

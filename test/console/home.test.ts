@@ -113,6 +113,9 @@ describeInBrowser("The screen Home", () => {
     const tenant = await createTenant(database, { quota_live_records: 2 });
     const caller = connectClient(server, tenant.apiKey);
     const key = await createApiKey(database, { tenantId: tenant.id, role: "TENANT_ADMIN" });
+    await database.query("update api_keys set label = 'checkout' where tenant_id = $1 and role = 'CALLER'", [
+      tenant.id,
+    ]);
     const claim = (order: string) => caller.claim({ namespace: "charges", key: order }).catch(() => {});
     for (const order of ["order-1", "order-2", "order-3"]) await claim(order);
     const shown = async () =>
@@ -122,10 +125,21 @@ describeInBrowser("The screen Home", () => {
     const page = await openConsole(server, { key });
     const check = page.getByRole("row").filter({ hasText: "Refused calls" });
     expect(await check.innerText()).toMatch(/\d refused because no room for records is left/);
+    await check.getByRole("link").first().click();
+    // The place that answers: who, why, by which limit, and what to do.
+    const refused = page.getByRole("row").filter({ hasText: /refused because no room for records is left/i });
+    await expect
+      .poll(() => claim("order-3").then(() => refused.first().innerText()), { timeout: 30_000 })
+      .toMatch(/^Refused because no room .*\d+\s+checkout\s+charges\s+2 records\s+Ask the operator/s);
+    await expectAccessible(page);
+    await screenshot(page, "refused");
+    await page.setViewportSize({ width: 390, height: 800 });
+    await expectNoSidewaysScroll(page);
+    await screenshot(page, "refused-390");
+    await page.setViewportSize({ width: 1280, height: 800 });
+    await visit(page, "/");
     // On a busy machine a minute may have passed since the last refused call.
-    const now = page.getByText(
-      /Now [\d.]+ claims a second, \d+ refused because no room for records is left in the last minute/,
-    );
+    const now = page.getByText(/Now [\d.]+ claims a second, and [\d.]+ refused by a quota/);
     await expect
       .poll(() => Promise.all([now.count(), claim("order-3")]).then(([count]) => count), { timeout: 30_000 })
       .toBe(1);

@@ -60,7 +60,7 @@ describeInBrowser("A newcomer with npm start and npm run lab -- traffic", () => 
     await page.getByLabel("Key retention", { exact: true }).fill("7d");
     await page.getByRole("button", { name: "Save" }).click();
     const dialog = page.getByRole("dialog");
-    await dialog.getByRole("row").filter({ hasText: "7 d" }).first().waitFor();
+    await dialog.getByRole("row").filter({ hasText: "7d" }).first().waitFor();
     await dialog.getByRole("button", { name: "Save" }).click();
     await page.getByText(`Saved the policy of the namespace ${namespace}.`).waitFor();
 

@@ -4,7 +4,7 @@ import { connectAdmin } from "../helpers/calls/admin.ts";
 import { expectAccessible } from "../helpers/console/accessibility.ts";
 import { describeInBrowser } from "../helpers/console/chromium.ts";
 import { expectNoSidewaysScroll } from "../helpers/console/layout.ts";
-import { openConsole, untilLoaded, visit } from "../helpers/console/open-console.ts";
+import { openConsole, untilLoaded } from "../helpers/console/open-console.ts";
 import { screenshot } from "../helpers/console/screenshots.ts";
 import { seedOfRun } from "../helpers/console/seed.ts";
 import { useConsole } from "../helpers/console/use-console.ts";
@@ -38,7 +38,7 @@ describeInBrowser("The retention of a namespace", () => {
     const answer = answerOf(page);
     await expect
       .poll(() => answer.innerText())
-      .toMatch(/^Too short: 1 d\s+About [\d,]+ duplicates a month come later, and take effect a second time/);
+      .toMatch(/^Too short: 24h\s+About [\d,]+ duplicates a month come later, and take effect a second time/);
 
     const line = page.getByRole("slider", { name: "Proposed key retention" });
     const shownMs = async () => Number(await line.getAttribute("aria-valuenow"));
@@ -59,7 +59,7 @@ describeInBrowser("The retention of a namespace", () => {
     const field = page.getByLabel("Key retention", { exact: true });
     await field.fill("2d");
     expect(await shownMs()).toBe(2 * 86_400_000);
-    await page.getByRole("columnheader", { name: "Proposed, 2 d" }).waitFor();
+    await page.getByRole("columnheader", { name: "Proposed, 48h" }).waitFor();
     await page.getByText("--key 48h").waitFor();
     await page.getByText("For experts: the curve, with intervals").click();
     await expectAccessible(page);
@@ -75,10 +75,10 @@ describeInBrowser("The retention of a namespace", () => {
     const advised = (await use.innerText()).slice("Use ".length);
     await click(use);
     const dialog = page.getByRole("dialog");
-    await dialog.getByRole("row", { name: `Key retention 1 d ${advised}` }).waitFor();
+    await dialog.getByRole("row", { name: `Key retention 24h ${advised}` }).waitFor();
     expect(await ownRetention("webhooks")).toBe(DAY_S);
     // A longer retention loses nothing: no name is typed, and it is for the stored records, too.
-    const existing = dialog.getByLabel(/Also for the [\d,]+ stored records \(none is forgotten\)/);
+    const existing = dialog.getByLabel(/Also for the [\d,]+ stored records \(0 of them forgotten at once\)/);
     expect(await existing.isChecked()).toBe(true);
     await expectAccessible(page);
     await screenshot(page, "namespace-retention-review");
@@ -90,18 +90,32 @@ describeInBrowser("The retention of a namespace", () => {
     expect(await ownRetention("webhooks")).toBeGreaterThan(DAY_S);
     await expect
       .poll(() => answer.innerText())
-      .toMatch(new RegExp(`^(Fixed|Lengthened): ${advised}\\s+It was 1 d\\.`));
+      .toMatch(new RegExp(`^(None late|Too early to say): ${advised}\\s+It was 24h\\.`));
+    // The evidence stays: the duplicates that came later than before.
+    await page.getByText("The numbers as a table").first().click();
+    expect(await page.getByRole("table").first().innerText()).toMatch(/24h – /);
+    await page.getByLabel("Key retention", { exact: true }).fill("500d");
+    await page.keyboard.press("Tab");
+    await page.getByText("It must be 1m to 400d.").waitFor();
     const { jobs } = await connectAdmin(server, adminKey).listRecordJobs({});
     expect(jobs[0]).toMatchObject({ namespace: "webhooks" });
   });
 
   test("that is longer than needed can be shortened, after its name was typed", async () => {
-    const { adminKey } = seedOfRun();
-    const page = await openConsole(server, { key: adminKey, path: "/retention/orders?target=10000" });
-    expect(new URL(page.url()).pathname).toBe("/console/namespaces/orders");
-    await visit(page, "/namespaces/orders?target=10000");
+    const { adminKey, tenant } = seedOfRun();
+    // As many claims and days as it takes to show that one duplicate in a million is later.
+    await database.query(
+      `update insight_hours h
+          set claims = claims * 100000,
+              hour = hour - case when hour = (select min(o.hour) from insight_hours o
+                                               where o.tenant_id = h.tenant_id and o.namespace = h.namespace)
+                                 then interval '40 days' else interval '0' end
+        where namespace = 'orders' and tenant_id = (select id from tenants where name = $1)`,
+      [tenant],
+    );
+    const page = await openConsole(server, { key: adminKey, path: "/namespaces/orders" });
     const answer = answerOf(page);
-    await expect.poll(() => answer.innerText()).toMatch(/^Longer than needed: 1 d\s.* would be long enough/s);
+    await expect.poll(() => answer.innerText()).toMatch(/^Longer than needed: 24h\s.* would be long enough/s);
     await answer.getByRole("button", { name: /^Use / }).click();
     const dialog = page.getByRole("dialog");
     // A shorter retention forgets keys: it is for later claims, and the name is typed.

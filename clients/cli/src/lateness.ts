@@ -6,8 +6,6 @@ import { formatDuration } from "./times.ts";
 export type Bucket = Pick<LatenessBucket, "upTo" | "repeats">;
 
 const BAR_WIDTH = 30;
-/** The chart names the shortest retention that covers this percentage of duplicates, and the one that covers all. */
-const MOST_PERCENT = 99;
 
 /** Returns the buckets of each namespace, summed over its hours. */
 export function sumLateness(hours: readonly UsageHour[]): ReadonlyMap<string, readonly Bucket[]> {
@@ -20,9 +18,7 @@ export function sumLateness(hours: readonly UsageHour[]): ReadonlyMap<string, re
   );
 }
 
-/**
- * Returns a chart of how late a namespace's recognised duplicates came, and the retention that covers them; empty without any.
- */
+/** Returns a chart of how late a namespace's recognised duplicates came; empty without any. It says nothing about a retention. */
 export function describeLateness(namespace: string, buckets: readonly Bucket[]): string {
   const total = buckets.reduce((sum, { repeats }) => sum + repeats, 0n);
   if (total === 0n) return "";
@@ -37,25 +33,8 @@ export function describeLateness(namespace: string, buckets: readonly Bucket[]):
     return `  ${labels[index]?.padEnd(labelWidth)}  ${`${repeats}`.padStart(countWidth)}  ${bar}`.trimEnd();
   });
   const title = `How late duplicates came in ${namespace}, since their key was first claimed:`;
-  const missing = `Those that came after the end of their record are not among them: onceward advice ${namespace}`;
-  return `\n${[title, ...lines, ...retentionHints(buckets, total), missing].join("\n")}\n`;
-}
-
-/**
- * Returns the shortest retention that covers most duplicates, and the one that covers all. A duplicate after its key was
- * forgotten is a new operation, and is in no bucket.
- */
-function retentionHints(buckets: readonly Bucket[], total: bigint): string[] {
-  const hints: string[] = [];
-  let covered = 0n;
-  for (const { upTo, repeats } of buckets) {
-    covered += repeats;
-    const percent = Number((covered * 1000n) / total) / 10;
-    if (upTo === undefined || percent < MOST_PERCENT) continue;
-    hints.push(`A key retention of ${formatDuration(upTo)} covers ${percent} % of them.`);
-    if (covered === total) break;
-  }
-  return hints.length > 2 ? [hints[0] ?? "", hints.at(-1) ?? ""] : hints;
+  const missing = `Those that came after the end of their record are missing: see onceward advice ${namespace}`;
+  return `\n${[title, ...lines, missing].join("\n")}\n`;
 }
 
 const MINUTE_MS = 60_000;

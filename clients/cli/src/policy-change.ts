@@ -7,6 +7,7 @@ import {
   type RetentionEffect,
 } from "@onceward/client/proto";
 import type { Command } from "commander";
+import { forgottenWords } from "#words/retention-effect";
 import { addFieldOptions, type Field, type FieldsSet } from "./arguments.ts";
 import { withYes } from "./commands/group.ts";
 import { confirm, type YesOption } from "./confirm.ts";
@@ -149,9 +150,9 @@ function describeHold(policy: Policy | undefined): string {
 }
 
 function describeEffect(effect: RetentionEffect | undefined, applyToExisting: boolean): string {
-  const { recordsChanged = 0n, recordsForgotten = 0n, truncated = false } = effect ?? {};
+  const { recordsChanged = 0n, truncated = false } = effect ?? {};
   const atLeast = truncated ? "at least " : "";
-  const counts = `${atLeast}${recordsChanged} changed, ${atLeast}${recordsForgotten} of them forgotten at once`;
+  const counts = `${atLeast}${recordsChanged} changed, ${forgottenWords(effect)}`;
   return applyToExisting
     ? `Existing records: ${counts}.\n`
     : `Existing records stay unchanged; with --apply-to-existing: ${counts}.\n`;

@@ -61,7 +61,7 @@ export const ROUTES: readonly ScreenRoute[] = [
   route("/records", "tenant", () => import("./screens/records/records.tsx"), ["Look up", "Records", "e"]),
   route("/records/:namespace/:key", "tenant", () => import("./screens/record/record.tsx")),
   route("/audit", "both", () => import("./screens/audit/audit.tsx"), ["Look up", "Audit", "u"]),
-  route("/retention/:namespace?", "tenant", () => import("./screens/retention/retention.tsx")),
+  route("/refused", "tenant", () => import("./screens/refused/refused.tsx")),
   route("/namespaces", "tenant", () => import("./screens/namespaces/namespaces.tsx"), [
     "Tune",
     "Namespaces",

@@ -17,10 +17,25 @@ export function parseDurationMs(text: string): number | undefined {
   return unitMs === undefined ? undefined : Number(count) * unitMs;
 }
 
+function unitsOf(ms: number) {
+  return UNITS.filter(([unit]) => unit !== "d" || ms >= DAYS_FROM_MS);
+}
+
 /** Returns the text for a whole number of milliseconds that {@link parseDurationMs} reads exactly, such as 90s or 72h. */
 export function formatDurationMs(ms: number): string {
   if (ms === 0) return "0s";
-  const units = UNITS.filter(([unit]) => unit !== "d" || ms >= DAYS_FROM_MS);
-  const [unit, unitMs] = units.find(([, size]) => ms % size === 0) ?? ["ms", 1];
+  const [unit, unitMs] = unitsOf(ms).find(([, size]) => ms % size === 0) ?? ["ms", 1];
   return `${ms / unitMs}${unit}`;
+}
+
+/** Returns a measured duration in the same units, at most two that follow each other, such as "76h 30m" or "28d"; rounded down. */
+export function formatDuration(ms: number): string {
+  if (ms < 0) return `-${formatDuration(-ms)}`;
+  if (ms < 1000) return ms === 0 ? "0s" : `${Math.round(ms)}ms`;
+  const units = unitsOf(ms);
+  const first = units.findIndex(([, size]) => ms >= size);
+  const [[unit, size] = ["s", 1000], [nextUnit, nextSize] = ["ms", 1]] = units.slice(first);
+  const count = Math.floor(ms / size);
+  const rest = nextUnit === "ms" ? 0 : Math.floor((ms - count * size) / nextSize);
+  return rest === 0 ? `${count}${unit}` : `${count}${unit} ${rest}${nextUnit}`;
 }

@@ -31,6 +31,8 @@ export interface TypedField {
   readonly kind: FieldKind;
   /** The text of the value that applies where the field is not set; "" without one. */
   readonly default: string;
+  /** Returns why a text is not a value of the field: it can't be read, or is out of the range; undefined: it is one. */
+  problemOf(text: string): string | undefined;
   /** What applies where the field is not set: its default, "as the key retention", "unlimited" or "none". */
   readonly unset: string;
 }
@@ -55,6 +57,7 @@ function typedField(descriptor: DescField): TypedField {
     help: facts.help && help.filter(Boolean).join("; "),
     kind,
     default: fallback,
+    problemOf: (text) => problemOf(kind, facts, text),
     unset: applies || (kind === TEXT ? "none" : "unlimited"),
   };
 }
@@ -84,6 +87,14 @@ function rangeOf(kind: FieldKind, { min, max }: FieldFacts): string {
   if (kind === TEXT || max === 0n) return "";
   const words = (limit: bigint) => (kind === DURATION ? formatDurationMs(Number(limit)) : kind.format(limit));
   return `${words(min)} to ${words(max)}`;
+}
+
+function problemOf(kind: FieldKind, facts: FieldFacts, text: string): string | undefined {
+  const value = kind.parse(text);
+  if (value === undefined) return kind.example;
+  const range = rangeOf(kind, facts);
+  const number = kind === DURATION ? durationMs(value as Duration) : Number(value);
+  return range !== "" && (number < facts.min || number > facts.max) ? `It must be ${range}.` : undefined;
 }
 
 function kindOf(descriptor: DescField, { unit }: FieldFacts): FieldKind {

@@ -9,7 +9,7 @@ const USAGE = create(TenantUsageSchema, {
   liveRecords: 900n,
   declaredNamespaces: 5,
   now: { claimsPerSecond: 2 },
-  busiestMinute: { claims: 400n, refused: 200n, peakClaimsPerSecond: 50 },
+  busiestMinute: { claims: 400n, refused: 200n, peakCallsPerSecond: 50 },
 });
 
 it("tells for each quota whether the present use is beyond it", () => {

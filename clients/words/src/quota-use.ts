@@ -44,14 +44,14 @@ export function quotaUse(quota: MeasuredQuota, usage: TenantUsage, quotas: Parti
   }
 }
 
-/** Returns the claims, answered or refused, of the busiest minute: the last one, or one of the 15 before; and their highest rate. */
+/** Returns the calls (claims, and what quotas refused) of the busiest minute: the last one, or one of the 15 before; and their highest rate. */
 export function busiestMinute({ now, busiestMinute: ended }: TenantUsage) {
-  const rate = now?.claimsPerSecond ?? 0;
+  const rate = (now?.claimsPerSecond ?? 0) + (now?.refusedPerSecond ?? 0);
   const claims = Number((ended?.claims ?? 0n) + (ended?.refused ?? 0n));
-  const peak = Math.max(ended?.peakClaimsPerSecond ?? 0, claims / MINUTE_S);
+  const peak = Math.max(ended?.peakCallsPerSecond ?? 0, claims / MINUTE_S);
   if (now === undefined || peak > rate) return { claims, peak };
   // Those that came: a replica that has just started knows the rate of less than a minute.
-  const refused = REFUSALS.reduce((sum, reason) => sum + now[reason], now.lateKeysRefused);
+  const refused = REFUSALS.reduce((sum, reason) => sum + now[reason], 0n);
   return { claims: Number(now.claims + refused), peak: rate };
 }
 

@@ -1,5 +1,9 @@
 import { durationMs } from "@bufbuild/protobuf/wkt";
-import type { GetRetentionAdviceResponse, RetentionCandidate } from "@onceward/client/proto";
+import {
+  type GetRetentionAdviceResponse,
+  GetRetentionAdviceResponse_Verdict,
+  type RetentionCandidate,
+} from "@onceward/client/proto";
 
 /** What is known about duplicates that come later than a retention. */
 export type Evidence =
@@ -34,28 +38,59 @@ export interface Advice {
   readonly target: number;
   /** The shortest first; the retention in force is one of them. */
   readonly candidates: readonly Candidate[];
-  readonly recommendation: Recommendation;
+  readonly verdict: Verdict;
+  /** The candidate that is advised in place of the retention in force. */
+  readonly advised: Candidate | undefined;
+  /** The duplicates of the observed time that came up to a time after their first claim, and later than the one before. */
+  readonly lateness: readonly { readonly upToMs: number; readonly repeats: number }[];
 }
 
-/** What the service recommends. */
-export type Recommendation =
-  | { readonly kind: "retention"; readonly retentionMs: number }
-  | { readonly kind: "missing"; readonly days: number; readonly claims: bigint }
-  | { readonly kind: "none" };
+/** What the service says of the retention in force. The words of `Verdict` in the contract. */
+export type Verdict =
+  | "no claims"
+  | "all refused"
+  | "too short"
+  | "longer than needed"
+  | "enough"
+  | "none late"
+  | "unproven";
+
+const VERDICTS: Readonly<Record<GetRetentionAdviceResponse_Verdict, Verdict>> = {
+  [GetRetentionAdviceResponse_Verdict.UNSPECIFIED]: "unproven",
+  [GetRetentionAdviceResponse_Verdict.NO_CLAIMS]: "no claims",
+  [GetRetentionAdviceResponse_Verdict.ALL_REFUSED]: "all refused",
+  [GetRetentionAdviceResponse_Verdict.TOO_SHORT]: "too short",
+  [GetRetentionAdviceResponse_Verdict.LONGER_THAN_NEEDED]: "longer than needed",
+  [GetRetentionAdviceResponse_Verdict.ENOUGH]: "enough",
+  [GetRetentionAdviceResponse_Verdict.NONE_LATE]: "none late",
+  [GetRetentionAdviceResponse_Verdict.UNPROVEN]: "unproven",
+};
 
 const MS_PER_SECOND = 1_000;
 
 /** Returns the advice of an answer. */
 export function adviceOf(answer: GetRetentionAdviceResponse): Advice {
-  const { keyRetention, observedSince, maxLatePerMillion, candidates } = answer;
+  const { keyRetention, observedSince, maxLatePerMillion, advisedRetention, verdict, lateness } = answer;
+  const candidates = answer.candidates.map(candidateOf);
+  const advisedMs = advisedRetention && durationMs(advisedRetention);
   return {
     retentionMs: keyRetention === undefined ? 0 : durationMs(keyRetention),
     observedSince:
       observedSince === undefined ? undefined : new Date(Number(observedSince.seconds) * MS_PER_SECOND),
     target: maxLatePerMillion,
-    candidates: candidates.map(candidateOf),
-    recommendation: recommendationOf(answer),
+    candidates,
+    verdict: VERDICTS[verdict] ?? "unproven",
+    advised: candidates.find(({ retentionMs }) => retentionMs === advisedMs),
+    lateness: lateness.map(({ upTo, repeats }) => ({
+      upToMs: upTo === undefined ? Number.POSITIVE_INFINITY : durationMs(upTo),
+      repeats: Number(repeats),
+    })),
   };
+}
+
+/** Returns what is known about the retention in force; undefined: nothing. */
+export function evidenceInForce({ candidates, retentionMs }: Advice): Evidence | undefined {
+  return candidates.find((candidate) => candidate.retentionMs === retentionMs)?.evidence;
 }
 
 function candidateOf({ keyRetention, evidence, records, bytes }: RetentionCandidate): Candidate {
@@ -79,19 +114,4 @@ function evidenceOf(evidence: RetentionCandidate["evidence"]): Evidence {
     ...{ perMonth, low: perMonthLow, high: perMonthHigh, daysWithLate, daysObserved, maxPerMillion },
     claims: Number(claims),
   };
-}
-
-function recommendationOf({ recommendation }: GetRetentionAdviceResponse): Recommendation {
-  switch (recommendation.case) {
-    case "sufficientRetention":
-      return { kind: "retention", retentionMs: durationMs(recommendation.value) };
-    case "insufficient":
-      return {
-        kind: "missing",
-        days: recommendation.value.missingDays,
-        claims: recommendation.value.missingClaims,
-      };
-    default:
-      return { kind: "none" };
-  }
 }

@@ -1,52 +1,77 @@
-import { lateOf, type Verdict } from "./retention-verdict.ts";
-import { formatDuration, formatEstimate, formatNoun, formatShare } from "./words.ts";
+import { formatDurationMs } from "./durations.ts";
+import { type Advice, type Evidence, evidenceInForce, type Verdict } from "./retention-advice.ts";
+import { formatEstimate, formatNoun, formatShare } from "./words.ts";
 
 /** The verdicts in two words. */
-export const VERDICT_NAMES: Readonly<Record<Verdict["kind"], string>> = {
+export const VERDICT_NAMES: Readonly<Record<Verdict, string>> = {
   "too short": "Too short",
   enough: "Long enough",
   "longer than needed": "Longer than needed",
-  "none seen": "None late",
+  "none late": "None late",
   unproven: "Too early to say",
   "no claims": "No claims yet",
+  "all refused": "All refused",
 };
 
-/** Returns what to do about a verdict, in a sentence. */
-export function describeVerdict(verdict: Verdict): string {
-  switch (verdict.kind) {
-    case "too short": {
-      const { perMonth, better } = verdict;
-      const late = `About ${formatEstimate(Math.max(1, Math.round(perMonth)))} duplicates a month come later, and take effect a second time.`;
-      if (better === undefined)
-        return `${late} No longer retention was observed that would have caught all of them.`;
-      if (better.evidence.kind === "missing")
-        return `${late} How late is not known yet: ${formatDuration(better.retentionMs)} catches more of them, and shows it.`;
-      const days = better.evidence.kind === "late" ? better.evidence.daysObserved : 0;
-      const share = 1 - lateOf(better) / perMonth;
-      const caught = share === 1 ? "all of them" : `about ${formatShare(share)} of them`;
-      return `${late} ${formatDuration(better.retentionMs)} would have caught ${caught} (${formatDays(days)} observed).`;
-    }
+/** Returns what to do about a verdict, in a sentence or two. */
+export function describeVerdict(advice: Advice): string {
+  const { verdict, advised } = advice;
+  const seen = evidenceInForce(advice);
+  switch (verdict) {
+    case "too short":
+      return tooShort(advice, seen);
     case "enough":
-      return "A shorter retention would not be.";
+      return `At most ${formatEstimate(advice.target)} in a million claims is a later duplicate.`;
     case "longer than needed":
-      return `${formatDuration(verdict.enoughMs)} would be long enough, and keep fewer records.`;
-    case "none seen": {
-      const { daysObserved, maxPerMillion } = verdict;
-      const none = `No duplicate came later in ${formatDays(daysObserved)}.`;
-      const oneIn = Math.floor(MILLION / maxPerMillion);
+      return `${advised && formatDurationMs(advised.retentionMs)} would be long enough, and keep fewer records.`;
+    case "none late": {
+      if (seen?.kind !== "late") return "No duplicate came later.";
+      const none = `No duplicate came later in ${formatDays(seen.daysObserved)}.`;
+      const oneIn = Math.floor(MILLION / seen.maxPerMillion);
       return oneIn < 2
         ? none
-        : `${none} By this traffic, fewer than 1 in ${formatEstimate(oneIn)} claims has one.`;
+        : `${none} At this volume, at most 1 claim in ${formatEstimate(oneIn)} is late.`;
     }
     case "unproven":
-      return verdict.days > 0
-        ? `${formatNoun(verdict.days, "more day of traffic shows", "more days of traffic show")} whether it is long enough.`
+      return seen?.kind === "missing" && seen.days > 0
+        ? `${formatNoun(seen.days, "more day of traffic shows", "more days of traffic show")} whether it is long enough.`
         : "There was too little traffic to say whether it is long enough.";
     case "no claims":
       return "Advice begins with the first claims.";
+    case "all refused":
+      return "No claim was granted in the last 24h: all were refused.";
     default:
       return verdict satisfies never;
   }
+}
+
+function tooShort({ advised }: Advice, seen: Evidence | undefined): string {
+  const perMonth = seen?.kind === "late" ? seen.perMonth : 0;
+  const late = `About ${formatEstimate(Math.max(1, Math.round(perMonth)))} duplicates a month come later, and take effect a second time.`;
+  if (advised === undefined)
+    return `${late} No longer retention was observed that would have caught all of them.`;
+  const { evidence, retentionMs } = advised;
+  const longer = formatDurationMs(retentionMs);
+  if (evidence.kind === "missing")
+    return `${late} ${longer} catches more of them, and shows how late the others come.`;
+  const caught =
+    evidence.perMonth === 0
+      ? "all of them"
+      : `about ${formatShare(1 - evidence.perMonth / perMonth)} of them`;
+  return `${late} ${longer} would have caught ${caught} (${formatDays(evidence.daysObserved)} observed).`;
+}
+
+/** Returns an estimate with its interval, such as "950 (475 – 950)"; without the interval where it is exact. */
+export function formatLate(evidence: Evidence | undefined): string {
+  if (evidence === undefined || evidence.kind === "missing") return "not known";
+  const { perMonth, low, high } = evidence;
+  const estimate = formatRounded(perMonth);
+  return low === high ? estimate : `${estimate} (${formatRounded(low)} – ${formatRounded(high)})`;
+}
+
+/** No one counts parts of many duplicates. */
+function formatRounded(estimate: number): string {
+  return formatEstimate(estimate < 10 ? estimate : Math.round(estimate));
 }
 
 const MILLION = 1_000_000;

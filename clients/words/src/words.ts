@@ -1,28 +1,3 @@
-const SECOND_MS = 1_000;
-const MINUTE_MS = 60 * SECOND_MS;
-const HOUR_MS = 60 * MINUTE_MS;
-const DAY_MS = 24 * HOUR_MS;
-
-/** The units of a duration and their milliseconds, the largest first. */
-export const UNITS = [
-  ["d", DAY_MS],
-  ["h", HOUR_MS],
-  ["min", MINUTE_MS],
-  ["s", SECOND_MS],
-] as const;
-
-/** Returns a duration in at most two units that follow each other, such as "3 d 4 h"; rounded down. */
-export function formatDuration(ms: number): string {
-  if (ms < 0) return `-${formatDuration(-ms)}`;
-  if (ms < SECOND_MS) return ms === 0 ? "0 s" : `${Math.round(ms)} ms`;
-  const first = UNITS.findIndex(([, size]) => ms >= size);
-  const [unit, size] = UNITS[first] ?? UNITS[UNITS.length - 1] ?? ["s", SECOND_MS];
-  const count = Math.floor(ms / size);
-  const next = UNITS[first + 1];
-  const rest = next === undefined ? 0 : Math.floor((ms - count * size) / next[1]);
-  return next === undefined || rest === 0 ? `${count} ${unit}` : `${count} ${unit} ${rest} ${next[0]}`;
-}
-
 const WHOLE = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 const SHORT = new Intl.NumberFormat("en", { maximumSignificantDigits: 3 });
 const PERCENT = new Intl.NumberFormat("en", { style: "percent", maximumSignificantDigits: 3 });

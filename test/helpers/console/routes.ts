@@ -21,6 +21,7 @@ interface Shown extends Pick<Seed, "record" | "jobId"> {
 export function tenantRoutes({ record, jobId, retentionOf, policyOf }: Shown): readonly Route[] {
   return [
     ["home", "/"],
+    ["refused", "/refused"],
     ["retention", `/namespaces/${retentionOf}`],
     ["ambiguous", "/ambiguous"],
     ["records", "/records"],

@@ -71,7 +71,15 @@ export const INSIGHT_WORK: ExplainedWork = {
   overARange: {
     "limit a sample": (pool) =>
       limitSample(pool, { tenantId: CROWDED_TENANT, namespace: "charges" }, ROWS / 2),
-    "read observations": (pool) => readObservations(pool, CROWDED_TENANT, ["charges", "refunds"]),
+    "read observations": (pool) =>
+      readObservations(
+        pool,
+        CROWDED_TENANT,
+        new Map([
+          ["charges", 86_400],
+          ["refunds", 86_400],
+        ]),
+      ),
     "prune observed hours": (pool) => pruneRows(pool, "insight_hours", 0, BATCH_ROWS),
     "prune hours of late repeats": (pool) => pruneRows(pool, "insight_late_hours", 0, BATCH_ROWS),
     "prune tombstones": (pool) => pruneRows(pool, "insight_tombstones", 0, BATCH_ROWS),

@@ -1,6 +1,7 @@
 import { pruneRows } from "../../../server/src/core/store/prune.ts";
 import {
   findApiKeys,
+  findKeyLabels,
   listApiKeys,
   revokeApiKeys,
   storeApiKeyUse,
@@ -62,6 +63,7 @@ export const TENANTS_WORK: ExplainedWork = {
     "create a tenant": (pool) => ensureTenant(pool, "other"),
     "list API keys": (pool) => listApiKeys(pool, CROWDED_TENANT, undefined, BATCH_ROWS),
     "read API keys": (pool) => findApiKeys(pool, KEY_IDS),
+    "read labels of API keys": (pool) => findKeyLabels(pool, CROWDED_TENANT, KEY_IDS),
     "write audit events": (pool) =>
       insertAuditEvents(
         pool,

@@ -89,6 +89,7 @@ export const USAGE_WORK: ExplainedWork = {
         validForMs: 60_000,
         lastMinute: { seconds: 5, counts: { 1: { charges: [1] } } },
         ended: [{ minuteMs: 0, counts: { 1: [1] } }],
+        refused: {},
       }),
     "read the last minute": (pool) => readLastMinute(pool, CROWDED_TENANT),
     "read all last minutes": (pool) => readLastMinutes(pool),

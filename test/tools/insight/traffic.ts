@@ -41,13 +41,15 @@ export interface Simulated {
 export interface Setting {
   readonly days: number;
   readonly retentionMs: number;
+  /** The retention that is in force on a day; without it always `retentionMs`, which the first day has. */
+  readonly retentionOn?: (day: number) => number;
   /** The shift of the sample on a day. */
   readonly shiftOn: (day: number) => number;
 }
 
 /** Draws a namespace's claims, and counts them as the service does. */
 export function simulate(traffic: Traffic, setting: Setting, random: Random): Simulated {
-  const { days, retentionMs } = setting;
+  const { days } = setting;
   const redrives = drawRedrives(traffic, days, random);
   const counts = new Counts(setting);
   const repeats: Repeat[] = [];
@@ -62,7 +64,7 @@ export function simulate(traffic: Traffic, setting: Setting, random: Random): Si
     let returns = 0;
     counts.first(firstMs);
     for (const atMs of known.slice(1)) {
-      const recognised = atMs - startMs <= retentionMs;
+      const recognised = atMs - startMs <= retentionAt(setting, startMs);
       const latenessMs = atMs - (recognised ? startMs : firstMs);
       if (!recognised) startMs = atMs;
       repeats.push({ atMs, latenessMs, recognised });
@@ -158,17 +160,17 @@ class Counts {
 
   observations(): Observations {
     const { days, retentionMs, shiftOn } = this.#setting;
-    const retentionS = retentionMs / 1000;
+    const retentionS = (day: number) => retentionAt(this.#setting, day * DAY_MS) / 1000;
     const claims: ClaimsOfDay[] = this.#claims.map(({ repeats, ...each }, day) => ({
       dayMs: day * DAY_MS,
-      retentionS,
+      retentionS: retentionS(day),
       ...each,
       repeats: [...repeats].map(([bucket, repeats]) => ({ bucket, repeats })),
     }));
     const late: LateOfDay[] = this.#late.flatMap((shifts, day) =>
       [...shifts].map(([shift, buckets]) => ({
         dayMs: day * DAY_MS,
-        retentionS,
+        retentionS: retentionS(day),
         shift,
         repeats: [...buckets].map(([bucket, count]) => ({ bucket, ...count })),
       })),
@@ -176,6 +178,10 @@ class Counts {
     const now = { nowMs: days * DAY_MS, sinceMs: 0, sampledSinceMs: retentionMs, shift: shiftOn(days - 1) };
     return { ...now, claims, late };
   }
+}
+
+function retentionAt({ retentionMs, retentionOn }: Setting, atMs: number): number {
+  return retentionOn?.(dayOf(atMs)) ?? retentionMs;
 }
 
 function dayOf(atMs: number): number {

@@ -5,6 +5,7 @@ import { createOperator } from "../clients.ts";
 import type { Host } from "../host.ts";
 import type { Column } from "../output.ts";
 import { collectPages } from "../pages.ts";
+import { describeRefused } from "../refused-text.ts";
 import { sessions } from "../session.ts";
 import { Moment } from "../times.ts";
 import { command, type LimitOption, withLimit } from "./group.ts";
@@ -24,6 +25,7 @@ const ORDERS = {
 const COLUMNS: readonly Column<TenantUsage>[] = [
   ["TENANT", ({ tenant }) => tenant],
   ["CLAIMS/S", ({ now }) => (now?.claimsPerSecond ?? 0).toFixed(1)],
+  ["REFUSED/S", ({ now }) => (now?.refusedPerSecond ?? 0).toFixed(1)],
   ["RECENT CLAIMS", ({ recentClaims }) => `${recentClaims}`, "wide"],
   ["REFUSED", ({ recentRefused }) => `${recentRefused}`],
   ["SINCE", ({ recentSince }) => new Moment(recentSince), "wide"],
@@ -59,6 +61,7 @@ export function tenantUsageCommand(host: Host): Command {
           return { items: tenants, nextPageToken };
         });
         output.list(TenantUsageSchema, listed, COLUMNS);
+        if (!output.isJson) for (const { refused } of listed.items) host.write(describeRefused(refused));
       }),
     );
 }

@@ -1,5 +1,6 @@
 import { type Duration, durationMs, type Timestamp } from "@bufbuild/protobuf/wkt";
 import {
+  type GetUsageNowResponse,
   GetUsageNowResponseSchema,
   GetUsageRequest_Grouping,
   type UsageHour,
@@ -7,10 +8,13 @@ import {
   type UsageNow,
 } from "@onceward/client/proto";
 import type { Command } from "commander";
+import { refusedCount } from "#words/refusals";
+import { formatEstimate } from "#words/words";
 import { createTenantAdmin } from "../clients.ts";
 import type { Host } from "../host.ts";
 import { requireNamespace } from "../known-names.ts";
 import { describeLateness, sumLateness } from "../lateness.ts";
+import { describeRefused } from "../refused-text.ts";
 import { sessions } from "../session.ts";
 import { renderTable } from "../table.ts";
 import { Moment, parsePast } from "../times.ts";
@@ -54,15 +58,22 @@ const NOW_COLUMNS: readonly (readonly [string, (now: UsageNow) => string])[] = [
   ["NAMESPACE", ({ namespace }) => namespace || "-"],
   ["CLAIMS/S", ({ claimsPerSecond }) => claimsPerSecond.toFixed(1)],
   ["DUPLICATES", ({ duplicates }) => `${duplicates}`],
-  ["MISMATCHES", ({ mismatches }) => `${mismatches}`],
-  ["TOO OLD", ({ lateKeysRefused }) => `${lateKeysRefused}`],
-  ...REFUSED.map(([heading, counter]) => [heading, (now: UsageNow) => `${now[counter]}`] as const),
-  ["HALF WITHIN", ({ medianLatency }) => latency(medianLatency)],
-  ["99 OF 100 WITHIN", ({ p99Latency }) => latency(p99Latency)],
+  ["REFUSED", (now) => `${refusedCount(now)}`],
+  ["p50", ({ medianLatency }) => latency(medianLatency)],
+  ["p99", ({ p99Latency }) => latency(p99Latency)],
 ];
 
 function latency(duration: Duration | undefined): string {
-  return duration === undefined ? "-" : `${durationMs(duration)} ms`;
+  return duration === undefined ? "-" : `≤ ${formatEstimate(durationMs(duration))}ms`;
+}
+
+function describeNow({ total, namespaces, refused }: GetUsageNowResponse, name: string): string {
+  const rows = [...(total ? [{ ...total, namespace: name }] : []), ...namespaces];
+  const table = renderTable(
+    NOW_COLUMNS.map(([heading]) => heading),
+    rows.map((row) => NOW_COLUMNS.map(([, cell]) => cell(row))),
+  );
+  return `${table}${describeRefused(refused)}`;
 }
 
 /** Returns `onceward usage …`: claims by hour and namespace. */
@@ -119,7 +130,7 @@ export function usageCommands(host: Host): Command {
       ),
     command(
       "now [namespace]",
-      "Shows the last minute: claims a second, stopped duplicates, refused calls by reason and latency, of the tenant and its busiest namespaces.",
+      "Shows the last minute: claims a second, stopped duplicates, refused calls by API key with their cause and limit, and latency, of the tenant and its busiest namespaces.",
       "usage now",
       "usage now charges",
     ).action(
@@ -127,17 +138,7 @@ export function usageCommands(host: Host): Command {
         const now = await client.getUsageNow({ namespace: namespace ?? "" }, call);
         if (namespace !== undefined && now.total?.claimsPerSecond === 0)
           await requireNamespace(client, call, namespace);
-        output.message(GetUsageNowResponseSchema, now, () => {
-          const rows = [...(now.total ? [now.total] : []), ...now.namespaces];
-          return renderTable(
-            NOW_COLUMNS.map(([heading]) => heading),
-            rows.map((row, index) =>
-              NOW_COLUMNS.map(([, cell]) =>
-                cell(index === 0 ? { ...row, namespace: namespace ?? "all" } : row),
-              ),
-            ),
-          );
-        });
+        output.message(GetUsageNowResponseSchema, now, () => describeNow(now, namespace ?? "all"));
       }),
     ),
   ]);

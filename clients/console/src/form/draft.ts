@@ -51,15 +51,15 @@ export function createDrafts<Field extends string>(fields: Readonly<Record<Field
   function type(draft: Draft<Field>, field: Field, text: string): Draft<Field> {
     return { ...draft, typed: { ...draft.typed, [field]: text } };
   }
-  /** Reads some fields; an empty text unsets its field. `problems` has what to type instead of a text that can't be read. */
+  /** Reads some fields; an empty text unsets its field. `problems` has what to type instead of a text that can't be read, or is out of range. */
   function read(texts: FieldTexts<Field>, some: readonly Field[]) {
     const values: Partial<Record<Field, unknown>> = {};
     const problems: Partial<Record<Field, string>> = {};
     for (const field of names.filter((name) => some.includes(name) && texts[name].trim() !== "")) {
-      const { parse, example } = fields[field].kind;
-      const value = parse(texts[field].trim());
-      if (value === undefined) problems[field] = example;
-      else values[field] = value;
+      const text = texts[field].trim();
+      const problem = fields[field].problemOf(text);
+      if (problem !== undefined) problems[field] = problem;
+      else values[field] = fields[field].kind.parse(text);
     }
     return { values, problems };
   }

@@ -1,7 +1,7 @@
 import type { DescMessage } from "@bufbuild/protobuf";
 import { type Duration, durationMs } from "@bufbuild/protobuf/wkt";
 import { type FieldKind, type TypedField, typedFields } from "@onceward/words/field-facts";
-import { formatExactly } from "../format/duration.ts";
+import { formatDurationMs } from "../format/duration.ts";
 import { asTitle, formatCount, formatSize } from "../format/quantity.ts";
 
 const KIB = 1_024;
@@ -21,13 +21,13 @@ export function canonicalText({ format, parse }: FieldKind, text: string): strin
   return value === undefined ? text.trim() : format(value);
 }
 
-/** Returns a typed text in words, such as "3 d", "64 KiB" or "1,000"; a text that can't be read stays as it is. */
+/** Returns a typed text in words, such as "72h", "64 KiB" or "1,000"; a text that can't be read stays as it is. */
 export function valueWords({ placeholder, parse }: FieldKind, text: string): string {
   const value = parse(text.trim());
   if (value === undefined) return text;
   switch (placeholder) {
     case "duration":
-      return formatExactly(durationMs(value as Duration));
+      return formatDurationMs(durationMs(value as Duration));
     case "bytes":
       return bytesWords(Number(value));
     case "count":

@@ -29,6 +29,7 @@ export function FormFrame<Field extends string, How, Outcome>({
   return (
     <form
       className={styles.form}
+      onBlur={form.check}
       onSubmit={(event) => {
         event.preventDefault();
         void form.review(draft);

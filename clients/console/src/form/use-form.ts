@@ -64,6 +64,17 @@ export function useForm<Field extends string, How, Outcome>(options: FormOptions
     }
   }
 
+  /** Shows the problems of what is typed; those that the server found stay if there is none. */
+  function check(): void {
+    const unread = problemsOf(draft);
+    if (Object.keys(unread).length > 0) setProblems(unread);
+  }
+
+  function type(field: Field, text: string): void {
+    setProblems(({ [field]: _, ...others }) => others as Problems<Field>);
+    setDraft(drafts.type(draft, field, text));
+  }
+
   /** Asks for the change of a draft, once the server has said what it does. */
   async function review(given: Draft<Field>): Promise<void> {
     const unread = problemsOf(given);
@@ -87,10 +98,9 @@ export function useForm<Field extends string, How, Outcome>(options: FormOptions
   }
 
   return {
-    ...{ drafts, draft, setDraft, problems, failure, isWaiting, outcome, review },
+    ...{ drafts, draft, setDraft, problems, failure, isWaiting, outcome, review, check, type },
     changed: drafts.changed(draft),
     save: (how: How) => request(draft, how),
-    type: (field: Field, text: string) => setDraft(drafts.type(draft, field, text)),
     undo: () => setDraft(drafts.start(draft.saved)),
     hideSavedByOthers: () => setDraft({ ...draft, savedByOthers: [] }),
     closeReview: () => setOutcome(undefined),

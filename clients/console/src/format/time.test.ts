@@ -17,14 +17,14 @@ describe("times", () => {
   it("are relative in both directions", () => {
     const now = new Date("2026-11-23T12:00:00Z");
     const at = (ms: number) => new Date(now.getTime() + ms);
-    expect(formatRelative(at(-217_000), now)).toBe("3 min ago");
-    expect(formatRelative(at(7_200_000), now)).toBe("in 2 h");
+    expect(formatRelative(at(-217_000), now)).toBe("3m ago");
+    expect(formatRelative(at(7_200_000), now)).toBe("in 2h");
     expect(formatRelative(at(-1_000), now)).toBe("now");
   });
 
   it("that are known to the hour name the hour, and no moment in it", () => {
     const hour = new Date("2026-11-23T23:00:00Z");
     expect(describeHour(hour, new Date("2026-11-23T23:59:59Z"), "UTC")).toBe("this hour");
-    expect(describeHour(hour, new Date("2026-11-24T02:00:00Z"), "UTC")).toBe("11-23 23:00 to 00:00, 2 h ago");
+    expect(describeHour(hour, new Date("2026-11-24T02:00:00Z"), "UTC")).toBe("11-23 23:00 to 00:00, 2h ago");
   });
 });

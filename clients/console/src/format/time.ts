@@ -26,7 +26,7 @@ export function formatHour(at: Date, zone?: string): string {
   return `${month}-${day} ${hour}:${minute}`;
 }
 
-/** Returns the hour that begins at a time, for what is known to the hour: "this hour", or "11-23 18:00 to 19:00, 5 h ago". */
+/** Returns the hour that begins at a time, for what is known to the hour: "this hour", or "11-23 18:00 to 19:00, 5h ago". */
 export function describeHour(begin: Date, now: Date, zone?: string): string {
   const end = new Date(begin.getTime() + HOUR_MS);
   if (now < end) return "this hour";
@@ -34,13 +34,13 @@ export function describeHour(begin: Date, now: Date, zone?: string): string {
   return `${formatHour(begin, zone)} to ${hour}:${minute}, ${formatRelative(end, now)}`;
 }
 
-/** Returns how far a time is from `now`, in its largest unit: "3 min ago", "in 2 h", "now". */
+/** Returns how far a time is from `now`, in its largest unit: "3m ago", "in 2h", "now". */
 export function formatRelative(at: Date, now: Date): string {
   const differenceMs = at.getTime() - now.getTime();
   const size = Math.abs(differenceMs);
   if (size < NOW_MS) return "now";
-  const [count, unit] = formatDuration(size).split(" ");
-  return differenceMs < 0 ? `${count} ${unit} ago` : `in ${count} ${unit}`;
+  const [largest] = formatDuration(size).split(" ");
+  return differenceMs < 0 ? `${largest} ago` : `in ${largest}`;
 }
 
 function partsOf(at: Date, zone: string | undefined): Readonly<Record<string, string>> {

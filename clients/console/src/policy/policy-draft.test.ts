@@ -33,8 +33,8 @@ describe("The form of a policy", () => {
       ...{ onLeaseExpiry: "hold", maxResultBytes: "4KiB", lateKeys: "refuse", requireFingerprint: "false" },
       providerLink: "",
     });
-    expect(fieldWords("keyRetention", "15m")).toBe("15 min");
-    expect(fieldWords("keyRetention", "72h")).toBe("3 d");
+    expect(fieldWords("keyRetention", "15m")).toBe("15m");
+    expect(fieldWords("keyRetention", "72h")).toBe("72h");
     expect(fieldWords("maxResultBytes", "4KiB")).toBe("4 KiB");
     expect(fieldWords("maxResultBytes", "5000")).toBe("5,000 B");
     expect(fieldWords("onLeaseExpiry", "hold")).toBe("hold");
@@ -70,6 +70,9 @@ describe("The form of a policy", () => {
 
   test("says which text it can't read", () => {
     const draft = type(type(start(saved("a")), "maxLease", "soon"), "maxResultBytes", "2GiB");
+    expect(readDraft(type(start(saved("a")), "keyRetention", "500d")).problems).toEqual({
+      keyRetention: "It must be 1m to 400d.",
+    });
     expect(Object.keys(readDraft(draft).problems)).toEqual(["maxLease", "maxResultBytes"]);
     expect(fieldOfPath("namespace.policy.max_lease")).toBe("maxLease");
     expect(fieldOfPath("namespace.name")).toBeUndefined();

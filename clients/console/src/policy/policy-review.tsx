@@ -1,4 +1,5 @@
 import type { RetentionEffect } from "@onceward/gen/onceward/v1/tenant_pb.ts";
+import { forgottenWords } from "@onceward/words/retention-effect";
 import { useState } from "react";
 import { canonicalText } from "../form/fields.ts";
 import { parseDuration } from "../format/duration.ts";
@@ -95,14 +96,9 @@ function msOf({ keyRetention }: PolicyText): number {
   return parseDuration(keyRetention) ?? 0;
 }
 
-/** Returns what a change does to stored records, such as "Also for the 12 stored records (3 are forgotten at once)". */
+/** Returns what a change does to stored records, such as "Also for the 12 stored records (3 of them forgotten at once)". */
 function describeEffect(effect: RetentionEffect | undefined): string {
-  const { recordsChanged = 0n, recordsForgotten = 0n, truncated = false } = effect ?? {};
-  const atLeast = truncated ? "at least " : "";
+  const { recordsChanged = 0n, truncated = false } = effect ?? {};
   const records = formatNoun(recordsChanged, "stored record", "stored records");
-  const forgotten =
-    recordsForgotten === 0n
-      ? "none is forgotten"
-      : `${atLeast}${formatNoun(recordsForgotten, "is", "are")} forgotten at once`;
-  return `Also for the ${atLeast}${records} (${forgotten})`;
+  return `Also for the ${truncated ? "at least " : ""}${records} (${forgottenWords(effect)})`;
 }

@@ -31,7 +31,14 @@ interface BatchOptions {
 
 /** Of a position before or after all records: no namespace has this name. */
 const NO_NAMESPACE = "";
-const NOTHING: PageOutcome = { examined: 0, changed: 0, forgotten: 0, outdatedCopies: 0, lastKey: undefined };
+const NOTHING: PageOutcome = {
+  examined: 0,
+  changed: 0,
+  forgotten: 0,
+  ambiguousForgotten: 0,
+  outdatedCopies: 0,
+  lastKey: undefined,
+};
 
 /**
  * Selects the job to work on: the first one of the tenants after `afterTenantId`, or else the first of all

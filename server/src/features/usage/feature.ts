@@ -1,5 +1,6 @@
 import type { Feature } from "../../core/feature.ts";
 import { administrationParts, operatorRoutes, tenantAdminRoutes } from "../administration/services.ts";
+import { createRecentRefusals } from "./recent-refusals.ts";
 import { createRecentUse } from "./recent-use.ts";
 import { createTenantUsageHandlers } from "./rpc/tenant-usage.ts";
 import { createUsageHandlers } from "./rpc/usage.ts";
@@ -12,10 +13,12 @@ export const usage: Feature = {
   compose(core) {
     const { config, databaseClock, metrics, onFailed, replica } = core;
     const meter = createUsageMeter(() => metrics.backgroundErrors.inc({ task: "count_usage" }));
+    const refusals = createRecentRefusals();
     const flusher = createUsageFlusher({
       pool: core.tasks.pool,
       meter,
       recent: createRecentUse(Date.now()),
+      refusals,
       replica,
       databaseClock,
       intervalMs: config.ONCEWARD_USAGE_FLUSH,
@@ -23,7 +26,7 @@ export const usage: Feature = {
     });
     const parts = administrationParts(core);
     return {
-      hooks: meter,
+      hooks: { ...meter, declined: refusals.declined },
       onSwept(byNamespace) {
         for (const { tenantId, namespace, deleted } of byNamespace)
           if (deleted > 0) meter.count({ tenantId, namespace }, "swept", deleted);

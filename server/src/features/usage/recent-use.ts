@@ -11,6 +11,7 @@ export const RECENT_COUNTERS = [
   "late_keys_refused",
   ...QUOTA_REFUSALS,
   "would_be_refused",
+  "fenced",
 ] as const;
 
 /** The counters, and after them claims by `latencyBucket`. Zeros at the end may be missing. */
@@ -28,7 +29,7 @@ export type CountsByNamespace = Readonly<Record<string, Readonly<Record<string, 
 /** A minute that has ended, in milliseconds since the Unix epoch. */
 export interface EndedMinute {
   readonly minuteMs: number;
-  /** By tenant; after the counters the highest rate in claims a second, in thousandths. */
+  /** By tenant; after the counters the highest rate in calls a second, in thousandths. */
   readonly counts: Readonly<Record<string, RecentCounts>>;
 }
 
@@ -139,9 +140,18 @@ export function latencyQuantileMs(buckets: readonly number[], share: number): nu
   return LATENCY_MS * 2 ** bucket;
 }
 
-/** Returns how many claims were answered or refused. */
+/** Returns how many claims were answered, and how many calls quotas refused. */
+export function answeredAndRefused(counts: RecentCounts) {
+  return {
+    answered: at(counts, CLAIMS),
+    refused: REFUSED.reduce((sum, index) => sum + at(counts, index), 0),
+  };
+}
+
+/** Returns how many claims were answered, and calls refused by quotas. */
 export function attempts(counts: RecentCounts): number {
-  return REFUSED.reduce((sum, index) => sum + at(counts, index), at(counts, CLAIMS));
+  const { answered, refused } = answeredAndRefused(counts);
+  return answered + refused;
 }
 
 function entryOf({ tenantId, namespace, counters, latency }: UsageCount): Entry {

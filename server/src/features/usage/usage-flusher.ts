@@ -1,6 +1,7 @@
 import { createRepeating, type Repeating } from "../../core/background/repeat.ts";
 import { type DatabaseClock, UNCHECKED_CLOCK } from "../../core/domain/database-clock.ts";
 import type { Pool } from "../../core/store/pool.ts";
+import type { RecentRefusals } from "./recent-refusals.ts";
 import type { RecentUse } from "./recent-use.ts";
 import { storeRecentUse } from "./store/recent-use.ts";
 import { addUsage, type UsageCount } from "./store/usage.ts";
@@ -21,12 +22,22 @@ export function createUsageFlusher(options: {
   readonly pool: Pool;
   readonly meter: UsageMeter;
   readonly recent: RecentUse;
+  readonly refusals: Pick<RecentRefusals, "endSlot" | "lastMinute">;
   readonly replica: { readonly id: string; readonly version: string };
   readonly databaseClock?: Pick<DatabaseClock, "latestMs">;
   readonly intervalMs: number;
   readonly onFailed: (error: unknown) => void;
 }): Repeating {
-  const { pool, meter, recent, replica, databaseClock = UNCHECKED_CLOCK, intervalMs, onFailed } = options;
+  const {
+    pool,
+    meter,
+    recent,
+    refusals,
+    replica,
+    databaseClock = UNCHECKED_CLOCK,
+    intervalMs,
+    onFailed,
+  } = options;
   let seq = 1;
   /**
    * The counts that were sent with `seq`. They do not change until the flush succeeds; the meter collects new
@@ -52,15 +63,18 @@ export function createUsageFlusher(options: {
   /** Stores the last minute, unless it is as empty as what is stored. */
   async function storeRecent(): Promise<void> {
     recent.endSlot(Date.now());
+    refusals.endSlot();
     const lastMinute = recent.lastMinute();
+    const refused = refusals.lastMinute();
     const ended = recent.ended();
-    const isIdle = Object.keys(lastMinute.counts).length === 0;
+    const isIdle = Object.keys(lastMinute.counts).length + Object.keys(refused).length === 0;
     if (isIdle && isStoredIdle && ended.length === 0) return;
     await storeRecentUse(pool, {
       replicaId: replica.id,
       validForMs: STALE_FLUSHES * intervalMs,
       lastMinute,
       ended,
+      refused,
       latestMs: databaseClock.latestMs(),
     });
     recent.forgetEnded();

@@ -15,10 +15,10 @@ it("only values that differ are shown, with their units", () => {
       },
     ),
   ).toEqual([
-    { label: "Key retention", before: "3 d", after: "8 d" },
+    { label: "Key retention", before: "72h", after: "8d" },
     { label: "Max result bytes", before: "1.00 KiB", after: "2.00 KiB" },
     { label: "Role", before: "caller", after: "tenant admin" },
-    { label: "Default lease", before: undefined, after: "1 min 30 s" },
+    { label: "Default lease", before: undefined, after: "90s" },
     { label: "Record job", before: undefined, after: "7" },
   ]);
 });

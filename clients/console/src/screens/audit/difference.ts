@@ -1,5 +1,5 @@
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
-import { formatDuration } from "../../format/duration.ts";
+import { formatDurationMs } from "../../format/duration.ts";
 import { formatCount, formatSize } from "../../format/quantity.ts";
 import { formatAbsolute } from "../../format/time.ts";
 
@@ -59,8 +59,8 @@ function valueWords(name: string, value: JsonValue): string {
   if (typeof value === "string" && INSTANT.test(value)) return formatAbsolute(new Date(value));
   if (typeof value === "string" && CHOICE.test(name)) return value.toLowerCase().replaceAll("_", " ");
   if (typeof value !== "number" || IDENTIFIER.test(name)) return textOf(value);
-  if (name.endsWith("Ms")) return formatDuration(value);
-  if (name.endsWith("S")) return formatDuration(value * SECOND_MS);
+  if (name.endsWith("Ms")) return formatDurationMs(value);
+  if (name.endsWith("S")) return formatDurationMs(value * SECOND_MS);
   return name.endsWith("Bytes") ? formatSize(value) : formatCount(value);
 }
 

@@ -1,11 +1,14 @@
 import { timestampDate, timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { useQuery } from "@connectrpc/connect-query";
 import { Record_State } from "@onceward/gen/onceward/v1/record_pb.ts";
-import { ListRecordsRequest_Order, TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
-import { AuditEvent_Outcome } from "@onceward/gen/onceward/v1/tenant_pb.ts";
+import {
+  KeyDefect,
+  ListRecordsRequest_Order,
+  TenantAdminService,
+} from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
+import { AuditEvent_Outcome, type UsageNow } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { defectTitle } from "@onceward/words/key-quality-words";
-import { REFUSALS, type RefusalCounts, refusalWords } from "@onceward/words/refusals";
-import { judge } from "@onceward/words/retention-verdict";
+import { ALL_REFUSALS, type RefusalCounts, refusalWords, refusedCount } from "@onceward/words/refusals";
 import { Fragment, type ReactNode } from "react";
 import { Link } from "wouter";
 import { formatDuration } from "../../format/duration.ts";
@@ -100,32 +103,32 @@ export function useAmbiguousCheck(namespace: string): Check {
   });
 }
 
-/** Refusals of the last 24 hours. */
-export function refusalCheck({ bars, error }: RecentUse): Check {
-  const question = { data: bars, error };
-  return checkOf("Refused calls, 24 h", "/key-quality", [question], () => refusalsOf(bars ?? []));
+/** What was refused in the last minute, and in the last 24 hours. */
+export function refusalCheck(
+  { bars, error }: RecentUse,
+  now: UsageNow | undefined,
+  namespace: string,
+): Check {
+  const href = namespace === "" ? "/refused" : `/refused?namespace=${namespace}`;
+  return checkOf("Refused calls", href, [{ data: bars, error }], () => {
+    const ofDay = countsOf(bars ?? []);
+    const isNow = now !== undefined && refusedCount(now) > 0;
+    const shown = isNow ? now : ofDay;
+    const words = refusalWords(shown);
+    if (words.length === 0) return NONE;
+    const refused = refusedCount(shown) || Number(shown.wouldBeRefused);
+    return {
+      tone: isNow ? "bad" : refusedCount(ofDay) > 0 ? "attention" : "quiet",
+      word: `${formatCount(refused)} in ${isNow ? "the last minute" : "24h"}`,
+      detail: words.map((each) => `${each}.`).join(" "),
+    };
+  });
 }
 
-function refusalsOf(bars: readonly Bar[]): Finding {
-  const mismatches = totalOf(bars, "mismatches");
-  const fenced = totalOf(bars, "fenced");
-  const refused = totalOf(bars, "refused");
-  const counted = totalOf(bars, "wouldBeRefused");
-  if (mismatches + fenced + refused + counted === 0) return NONE;
-  const word = formatCount(mismatches + fenced + refused + counted);
-  const byReason = Object.fromEntries(
-    ([...REFUSALS, "wouldBeRefused"] as const).map((name) => [name, totalOf(bars, name)]),
-  ) as RefusalCounts;
-  const tooOld = refused - REFUSALS.reduce((sum, name) => sum + totalOf(bars, name), 0);
-  const detail = [
-    ...refusalWords(byReason).map((words) => `${words}.`),
-    ...(tooOld > 0 ? [`${formatCount(tooOld)} refused because the key is too old.`] : []),
-    ...(mismatches > 0
-      ? [`${formatCount(mismatches)} keys came with another request: one key for two operations.`]
-      : []),
-    ...(fenced > 0 ? [`${formatNoun(fenced, "worker", "workers")} came back after the lease.`] : []),
-  ].join(" ");
-  return { tone: mismatches + refused > 0 ? "attention" : "quiet", word, detail };
+/** Returns what was refused in the time of some bars, by cause. */
+export function countsOf(bars: readonly Bar[]): RefusalCounts {
+  const counters = [...ALL_REFUSALS, "wouldBeRefused"] as const;
+  return Object.fromEntries(counters.map((name) => [name, totalOf(bars, name)])) as RefusalCounts;
 }
 
 /** Calls of the last 24 hours that were denied to their callers. */
@@ -169,7 +172,7 @@ export function useRetentionCheck(namespace: string): Check {
     ...(undeclared.data?.names ?? []),
   ];
   const advised = useAdvice(namespace === "" ? listedNames : [namespace]);
-  const base = { name: "Retention too short", href: "/retention" };
+  const base = { name: "Retention too short", href: "/namespaces" };
   const isListed = namespace !== "" || (declared.data !== undefined && undeclared.data !== undefined);
   const error = declared.error ?? undeclared.error;
   if (!isListed && error !== null) return { ...base, finding: unanswered(error) };
@@ -177,7 +180,7 @@ export function useRetentionCheck(namespace: string): Check {
     ({ advice, error: failed }) => advice !== undefined || failed !== undefined,
   );
   if (!isListed || !isAnswered) return { ...base, finding: undefined };
-  const short = advised.filter(({ advice }) => advice !== undefined && judge(advice).kind === "too short");
+  const short = advised.filter(({ advice }) => advice?.verdict === "too short");
   const isPart =
     namespace === "" &&
     (listedNames.length > advised.length ||
@@ -191,7 +194,7 @@ export function useRetentionCheck(namespace: string): Check {
       {short.map(({ name }, index) => (
         <Fragment key={name}>
           {index > 0 && ", "}
-          <Link href={`/retention/${name}`}>{name}</Link>
+          <Link href={`/namespaces/${name}`}>{name}</Link>
         </Fragment>
       ))}
       {": duplicates come after their key was forgotten, and take effect a second time."}
@@ -207,7 +210,13 @@ export function useKeyCheck(namespace: string): Check {
   const listed = useQuery(TenantAdminService.method.getKeyQuality, { namespace, pageSize: ADVISED_AT_ONCE });
   return checkOf("Suspicious keys", "/key-quality", [listed], () => {
     const { namespaces = [], nextPageToken = "" } = listed.data ?? {};
-    const suspected = namespaces.filter(({ suspicions }) => suspicions.length > 0);
+    // A retention that is too short has a check of its own.
+    const suspected = namespaces
+      .map(({ suspicions, ...each }) => ({
+        ...each,
+        suspicions: suspicions.filter(({ defect }) => defect !== KeyDefect.REPEATS_AFTER_EXPIRY),
+      }))
+      .filter(({ suspicions }) => suspicions.length > 0);
     const isPart = nextPageToken !== "";
     const scope = isPart ? ` Of the first ${namespaces.length} namespaces.` : "";
     if (suspected.length === 0) return noneOf(namespaces.length, isPart);

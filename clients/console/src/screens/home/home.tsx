@@ -36,10 +36,10 @@ export default function Home() {
   const recent = useRecentHours(namespace, "24h");
   const { data: now, error: nowError } = useUsageNow(namespace);
   const checks = [
+    refusalCheck(recent, now?.total, namespace),
     useAmbiguousCheck(namespace),
     useRetentionCheck(namespace),
     useKeyCheck(namespace),
-    refusalCheck(recent),
     useDenialCheck(),
     useJobCheck(),
   ];

@@ -1,6 +1,6 @@
 import { timestampDate } from "@bufbuild/protobuf/wkt";
 import type { UsageHour, UsageMinute } from "@onceward/gen/onceward/v1/tenant_pb.ts";
-import { REFUSALS } from "@onceward/words/refusals";
+import { ALL_REFUSALS, REFUSALS } from "@onceward/words/refusals";
 
 const MINUTE_MS = 60_000;
 export const HOUR_MS = 60 * MINUTE_MS;
@@ -26,11 +26,11 @@ export const COUNTS = ["claims", "duplicates", "ambiguous", "mismatches", "fence
 /** The name of a count. */
 export type Count = (typeof COUNTS)[number];
 
-const ALL_COUNTS = [...COUNTS, ...REFUSALS, "wouldBeRefused"] as const;
+const ALL_COUNTS = [...new Set([...COUNTS, ...ALL_REFUSALS, "wouldBeRefused" as const])];
 type Counts = Readonly<Record<(typeof ALL_COUNTS)[number], number>>;
 const NONE = Object.fromEntries(ALL_COUNTS.map((count) => [count, 0])) as Counts;
 
-/** The counts of the time of a bar, of all namespaces together; refusals by quotas also by reason. */
+/** The counts of the time of a bar, of all namespaces together; refusals also by cause. */
 export interface Bar extends Counts {
   readonly from: Date;
 }
@@ -67,16 +67,14 @@ export function sumByBar(counted: readonly Counted[], current: Date, range: Rang
 
 /** Returns what was counted in an hour. */
 export function ofHour(row: UsageHour): Counted {
-  const byReason = Object.fromEntries(REFUSALS.map((name) => [name, Number(row[name])]));
+  const byCause = Object.fromEntries(ALL_REFUSALS.map((name) => [name, Number(row[name])]));
   return {
     ...NONE,
-    ...byReason,
+    ...byCause,
     at: row.hour === undefined ? new Date(0) : timestampDate(row.hour),
     claims: Number(row.claims),
     duplicates: Number(row.replayed + row.inProgress),
     ambiguous: Number(row.ambiguous),
-    mismatches: Number(row.mismatches),
-    fenced: Number(row.fenced),
     refused: REFUSALS.reduce((sum, name) => sum + Number(row[name]), Number(row.lateKeysRefused)),
     wouldBeRefused: Number(row.wouldBeRefused),
   };

@@ -1,16 +1,14 @@
 import { durationMs } from "@bufbuild/protobuf/wkt";
 import type { UsageNow } from "@onceward/gen/onceward/v1/tenant_pb.ts";
-import { refusalWords } from "@onceward/words/refusals";
+import { rateWords, refusalWords } from "@onceward/words/refusals";
 import { formatCount, formatEstimate } from "../../format/quantity.ts";
 import { DataTable } from "../../parts/data-table.tsx";
 
 /** Returns the last minute in words. */
 export function nowWords(now: UsageNow): string {
-  return [
-    `${formatEstimate(now.claimsPerSecond)} claims a second`,
-    ...refusalWords(now).map((words) => `${words} in the last minute`),
-    ...(now.p99Latency === undefined ? [] : [`99 of 100 within ${latency(now.p99Latency)}`]),
-  ].join(", ");
+  return [rateWords(now), ...(now.p99Latency === undefined ? [] : [`p99 ${latency(now.p99Latency)}`])].join(
+    ", ",
+  );
 }
 
 /** The last minute of the busiest namespaces. */
@@ -25,8 +23,8 @@ export function NowTable({ namespaces }: { readonly namespaces: readonly UsageNo
         ["Claims a second", ({ claimsPerSecond }) => formatEstimate(claimsPerSecond), "number"],
         ["Duplicates stopped", ({ duplicates }) => formatCount(duplicates), "number"],
         ["Refused", (now) => refusalWords(now).join(", ") || "–"],
-        ["Half within", ({ medianLatency }) => latency(medianLatency), "number"],
-        ["99 of 100 within", ({ p99Latency }) => latency(p99Latency), "number"],
+        ["p50", ({ medianLatency }) => latency(medianLatency), "number"],
+        ["p99", ({ p99Latency }) => latency(p99Latency), "number"],
       ]}
     />
   );
@@ -35,5 +33,5 @@ export function NowTable({ namespaces }: { readonly namespaces: readonly UsageNo
 const MAX_ROWS = 10;
 
 function latency(duration: UsageNow["p99Latency"]): string {
-  return duration === undefined ? "–" : `${formatEstimate(durationMs(duration))} ms`;
+  return duration === undefined ? "–" : `≤ ${formatEstimate(durationMs(duration))}ms`;
 }

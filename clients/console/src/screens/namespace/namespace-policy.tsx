@@ -12,7 +12,7 @@ import { useRefresh } from "../../parts/refresh.ts";
 import { PolicyEditor, type PolicyEditorProps, usePolicyForm } from "../../policy/policy-editor.tsx";
 import { POLICY_DRAFTS, POLICY_FIELDS, policyText } from "../../policy/policy-fields.ts";
 import { readFailure } from "../../session/failure.ts";
-import { type Lengthened, RetentionAnswer } from "./retention-answer.tsx";
+import { RetentionAnswer } from "./retention-answer.tsx";
 
 interface NamespacePolicyProps {
   readonly name: string;
@@ -26,9 +26,8 @@ export function NamespacePolicy({ name, namespace, tenant }: NamespacePolicyProp
   const client = createClient(TenantAdminService, useTransport());
   const { refetch } = useNamespace(name);
   const refresh = useRefresh();
-  const [lengthened, setLengthened] = useState<Lengthened>();
-  /** The advised retention that fixes the present one, once it was asked for. */
-  const [fixMs, setFixMs] = useState<number>();
+  /** The retention before it was changed in this visit. */
+  const [beforeMs, setBeforeMs] = useState<number>();
   const isDeclared = namespace !== undefined;
   const tenantOwn = policyText(tenant.policy);
   const inForce = policyText(namespace?.effectivePolicy ?? tenant.effectivePolicy);
@@ -49,27 +48,25 @@ export function NamespacePolicy({ name, namespace, tenant }: NamespacePolicyProp
       return { etag: latest?.etag ?? "", own: policyText(latest?.policy) };
     },
     onSaved({ keyRetention }) {
-      const beforeMs = parseDuration(inForce.keyRetention) ?? 0;
-      const afterMs = parseDuration(keyRetention) ?? 0;
-      setLengthened(afterMs > beforeMs ? { beforeMs, isFixed: afterMs === fixMs } : undefined);
+      if (keyRetention !== inForce.keyRetention) setBeforeMs(parseDuration(inForce.keyRetention));
     },
   };
   const form = usePolicyForm(editor);
   const { draft, setDraft } = form;
   const typed = draft.typed.keyRetention || tenantOwn.keyRetention || POLICY_FIELDS.keyRetention.default;
-  const proposedMs = parseDuration(typed);
+  const proposedMs =
+    POLICY_FIELDS.keyRetention.problemOf(typed) === undefined ? parseDuration(typed) : undefined;
   const withRetention = (ms: number) => POLICY_DRAFTS.type(draft, "keyRetention", formatDurationMs(ms));
   return (
     <RetentionAnswer
       namespace={name}
       proposedMs={proposedMs}
       propose={(ms) => setDraft(withRetention(ms))}
-      adopt={(ms, isFix) => {
-        setFixMs(isFix ? ms : undefined);
+      adopt={(ms) => {
         setDraft(withRetention(ms));
         void form.review(withRetention(ms));
       }}
-      lengthened={lengthened}
+      beforeMs={beforeMs}
     >
       <h2>Policy</h2>
       <p>

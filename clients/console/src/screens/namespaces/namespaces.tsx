@@ -1,11 +1,11 @@
 import { NAMESPACE_PATTERN } from "@onceward/gen/limits.ts";
 import type { Policy } from "@onceward/gen/onceward/v1/policy_pb.ts";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
-import { judge } from "@onceward/words/retention-verdict";
+import { evidenceInForce } from "@onceward/words/retention-advice";
 import { describeVerdict } from "@onceward/words/verdict-words";
 import { type FormEvent, useRef, useState } from "react";
 import { Link, useLocation } from "wouter";
-import { formatDuration } from "../../format/duration.ts";
+import { formatDurationMs } from "../../format/duration.ts";
 import { formatNoun } from "../../format/quantity.ts";
 import { type Column, DataTable } from "../../parts/data-table.tsx";
 import { TextField } from "../../parts/field.tsx";
@@ -171,12 +171,9 @@ function AdviceTable({ caption, isAll, names, overrides }: AdviceTableProps) {
       href={({ name }) => `/namespaces/${name}`}
       columns={[
         ["Namespace", ({ name }) => name],
-        ["Key retention", ({ advice }) => advice && formatDuration(advice.retentionMs), "number"],
-        [
-          "Long enough?",
-          ({ advice }) => <StateMark {...(advice ? nameVerdict(judge(advice)) : NOT_ANSWERED)} />,
-        ],
-        ["Why", ({ advice }) => advice && describeVerdict(judge(advice))],
+        ["Key retention", ({ advice }) => advice && formatDurationMs(advice.retentionMs), "number"],
+        ["Long enough?", ({ advice }) => <StateMark {...(advice ? nameVerdict(advice) : NOT_ANSWERED)} />],
+        ["Why", ({ advice }) => advice && describeVerdict(advice)],
         ...(overrides === undefined ? [] : [own]),
       ]}
     />
@@ -184,8 +181,8 @@ function AdviceTable({ caption, isAll, names, overrides }: AdviceTableProps) {
 }
 
 function lateOf({ advice }: AdvisedNamespace): number {
-  const verdict = advice && judge(advice);
-  return verdict?.kind === "too short" ? verdict.perMonth : 0;
+  const seen = advice?.verdict === "too short" ? evidenceInForce(advice) : undefined;
+  return seen?.kind === "late" ? seen.perMonth : 0;
 }
 
 /** Lists the namespaces that begin with what is typed, and opens one: Enter opens the first of them, or the name as it is. */

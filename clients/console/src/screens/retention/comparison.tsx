@@ -1,9 +1,9 @@
 import type { Advice } from "@onceward/words/retention-advice";
-import { formatDuration } from "../../format/duration.ts";
+import { formatLate } from "@onceward/words/verdict-words";
+import { formatDurationMs } from "../../format/duration.ts";
 import { formatEstimate, formatSize } from "../../format/quantity.ts";
 import { DataTable } from "../../parts/data-table.tsx";
 import { type Proposal, proposalOf } from "./candidates.ts";
-import { formatLate } from "./words.ts";
 
 type Row = readonly [name: string, today: string, proposed: string, difference: string];
 
@@ -14,7 +14,7 @@ export function Comparison({ advice, proposal }: { readonly advice: Advice; read
   const bound =
     proposal.evidenceOfMs === proposal.retentionMs || proposal.evidence === undefined
       ? ""
-      : `. Late duplicates of the proposal are at most those of ${formatDuration(proposal.evidenceOfMs)}`;
+      : `. Late duplicates of the proposal are at most those of ${formatDurationMs(proposal.evidenceOfMs)}`;
   return (
     <DataTable
       caption={`What would change${bound}`}
@@ -22,8 +22,8 @@ export function Comparison({ advice, proposal }: { readonly advice: Advice; read
       rowKey={([name]) => name}
       columns={[
         ["Figure", ([name]) => name],
-        [`Today, ${formatDuration(today.retentionMs)}`, ([, now]) => now, "number"],
-        [`Proposed, ${formatDuration(proposal.retentionMs)}`, ([, , proposed]) => proposed, "number"],
+        [`Today, ${formatDurationMs(today.retentionMs)}`, ([, now]) => now, "number"],
+        [`Proposed, ${formatDurationMs(proposal.retentionMs)}`, ([, , proposed]) => proposed, "number"],
         ["Difference", ([, , , difference]) => difference, "number"],
       ]}
     />

@@ -1,6 +1,6 @@
 import type { Advice, Candidate } from "@onceward/words/retention-advice";
 import type { Frame, Scale } from "../../charts/scales.ts";
-import { formatDuration } from "../../format/duration.ts";
+import { formatDurationMs } from "../../format/duration.ts";
 import styles from "../../styles/charts.module.css";
 import type { SurvivalPoint } from "./survival.ts";
 
@@ -22,6 +22,8 @@ interface CurveProps {
 export function Curve({ frame, x, y, points, advice }: CurveProps) {
   const { retentionMs, candidates } = advice;
   const today = x.toPosition(retentionMs);
+  const seen = points.filter(({ afterMs }) => afterMs < retentionMs);
+  const upToToday = [...seen, { afterMs: retentionMs, perMonth: seen.at(-1)?.perMonth ?? 0 }];
   const longer = candidates.filter(
     (candidate) => candidate.retentionMs >= retentionMs && candidate.evidence.kind === "late",
   );
@@ -31,14 +33,14 @@ export function Curve({ frame, x, y, points, advice }: CurveProps) {
   return (
     <g pointerEvents="none">
       {unknown !== undefined && <Unknown frame={frame} from={x.toPosition(unknown.retentionMs)} />}
-      <path d={steps(points, x, y)} className={styles.curve} />
+      <path d={steps(upToToday, x, y)} className={styles.curve} />
       <path d={steps(longer.flatMap(pointOf), x, y)} className={styles.curve} data-kind="estimate" />
       {longer.map((candidate) => (
         <Dot key={candidate.retentionMs} candidate={candidate} x={x} y={y} />
       ))}
       <line x1={today} x2={today} y1={frame.top} y2={frame.bottom} className={styles.today} />
       <text x={today - 5} y={frame.top + 12} textAnchor="end" className={styles.label}>
-        today {formatDuration(retentionMs)}
+        today {formatDurationMs(retentionMs)}
       </text>
     </g>
   );

@@ -1,43 +1,41 @@
 import { describeInsufficientData } from "@onceward/words/insufficient-data";
 import type { Advice } from "@onceward/words/retention-advice";
+import { formatLate } from "@onceward/words/verdict-words";
 import { BottomAxis, LeftAxis } from "../../charts/axes.tsx";
 import { Figure } from "../../charts/figure.tsx";
 import { decadeTicks, durationTicks, type Frame, logScale, type Scale } from "../../charts/scales.ts";
 import { ThresholdLine } from "../../charts/threshold-line.tsx";
-import { formatDuration } from "../../format/duration.ts";
+import { formatDurationMs } from "../../format/duration.ts";
 import { formatCount, formatEstimate, formatSize } from "../../format/quantity.ts";
 import { DataTable } from "../../parts/data-table.tsx";
-import { useUsageDays } from "../../policy/late-claims.tsx";
+import { useNow } from "../../parts/time.tsx";
 import styles from "../../styles/charts.module.css";
 import { Curve } from "./curve.tsx";
 import { type Bar, histogramOf } from "./histogram.ts";
-import { daysCovered, SHORTEST_MS, type SurvivalPoint, survivalOf } from "./survival.ts";
-import { formatLate } from "./words.ts";
+import { SHORTEST_MS, type SurvivalPoint, survivalOf } from "./survival.ts";
 
-const DAYS = 30;
 const HEIGHT = 280;
 /** Fewer than one a month are at the bottom of the axis, which is labelled 0. */
 const LEAST_PER_MONTH = 0.5;
+/** Longer retentions than so many times today's are shown if a duplicate came as late. */
+const ROOM = 4;
 /** Room beyond the longest retention. */
 const BEYOND = 1.3;
 const TICKS_APART = 52;
 
 interface RetentionFigureProps {
-  readonly namespace: string;
   readonly advice: Advice;
   readonly proposedMs: number;
   readonly propose: (ms: number) => void;
 }
 
 /** The picture of a namespace's retention: when duplicates come, and where retention cuts them off. The curve is folded. */
-export function RetentionFigure({ namespace, advice, proposedMs, propose }: RetentionFigureProps) {
-  const { after, now, hours = [] } = useUsageDays(namespace, DAYS);
-  const { candidates, retentionMs } = advice;
-  const points = survivalOf(hours, daysCovered(after, advice.observedSince, now), advice);
-  const longer = candidates.flatMap(({ retentionMs: afterMs, evidence }) =>
-    afterMs > retentionMs && evidence.kind === "late" ? [{ afterMs, perMonth: evidence.perMonth }] : [],
-  );
-  const bars = histogramOf([...points, ...longer], proposedMs);
+export function RetentionFigure({ advice: known, proposedMs, propose }: RetentionFigureProps) {
+  const points = survivalOf(known, useNow());
+  const longest = Math.max(proposedMs, known.retentionMs * ROOM, points.at(-1)?.afterMs ?? 0);
+  const candidates = known.candidates.filter(({ retentionMs }) => retentionMs <= longest);
+  const advice = { ...known, candidates };
+  const bars = histogramOf(points, proposedMs);
   const most = (of: Frame, top: number) => scalesOf(of, advice, proposedMs, top);
   return (
     <>
@@ -76,7 +74,7 @@ export function RetentionFigure({ namespace, advice, proposedMs, propose }: Rete
                 stops={candidates.map((candidate) => candidate.retentionMs)}
                 value={proposedMs}
                 label="Proposed key retention"
-                format={formatDuration}
+                format={formatDurationMs}
                 move={propose}
               />
             </>
@@ -87,7 +85,7 @@ export function RetentionFigure({ namespace, advice, proposedMs, propose }: Rete
         <summary>For experts: the curve, with intervals</summary>
         <Figure
           title="Duplicates a month that arrive later than…"
-          legend="Solid: recognised duplicates of 30 days. Dots: estimates for longer retentions, with their interval of 95 %. Grey: not observed long enough."
+          legend="Solid: duplicates up to today's retention. Dots: estimates for longer ones, with their interval of 95 %. Grey: not observed long enough."
           height={HEIGHT}
           table={<CandidateTable advice={advice} />}
           marks={(frame) => {
@@ -95,7 +93,7 @@ export function RetentionFigure({ namespace, advice, proposedMs, propose }: Rete
             return candidates.map(({ retentionMs: ms, evidence }, index) => ({
               from: x.toPosition(ms),
               to: x.toPosition(candidates[index + 1]?.retentionMs ?? Number.POSITIVE_INFINITY),
-              label: `Later than ${formatDuration(ms)}: ${formatLate(evidence)} a month`,
+              label: `Later than ${formatDurationMs(ms)}: ${formatLate(evidence)} a month`,
             }));
           }}
           draw={(frame) => {
@@ -139,7 +137,7 @@ function scalesOf(frame: Frame, { candidates }: Advice, proposedMs: number, most
         frame={frame}
         scale={x}
         ticks={durationTicks(domain, x, TICKS_APART)}
-        format={formatDuration}
+        format={formatDurationMs}
         label="time after the first claim"
       />
     </>
@@ -163,8 +161,8 @@ function BarTable({ bars }: { readonly bars: readonly Bar[] }) {
 
 function timeOf({ fromMs, toMs }: Bar): string {
   return Number.isFinite(toMs)
-    ? `${formatDuration(fromMs)} – ${formatDuration(toMs)}`
-    : `later than ${formatDuration(fromMs)}`;
+    ? `${formatDurationMs(fromMs)} – ${formatDurationMs(toMs)}`
+    : `later than ${formatDurationMs(fromMs)}`;
 }
 
 function perMonthOf({ perMonth }: Bar): string {
@@ -180,7 +178,8 @@ function CandidateTable({ advice: { candidates, retentionMs: inForceMs } }: { re
       columns={[
         [
           "Key retention",
-          ({ retentionMs }) => `${formatDuration(retentionMs)}${retentionMs === inForceMs ? " (today)" : ""}`,
+          ({ retentionMs }) =>
+            `${formatDurationMs(retentionMs)}${retentionMs === inForceMs ? " (today)" : ""}`,
         ],
         ["Late a month", ({ evidence }) => formatLate(evidence), "number"],
         ["Records", ({ records }) => formatEstimate(Math.round(records)), "number"],

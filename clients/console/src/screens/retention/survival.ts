@@ -1,5 +1,3 @@
-import { durationMs } from "@bufbuild/protobuf/wkt";
-import type { UsageHour } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import type { Advice } from "@onceward/words/retention-advice";
 
 /** How many duplicates a month come later than a time after the first claim of their key. */
@@ -10,39 +8,25 @@ export interface SurvivalPoint {
 
 const DAY_MS = 86_400_000;
 const DAYS_PER_MONTH = 30;
+/** A bucket begins a fifth before its end. */
+const BUCKET_BEGINS = 0.8;
 /** The shortest lateness that the service tells apart. */
 export const SHORTEST_MS = 1_000;
 
 /**
- * Returns how many duplicates a month came later than each time up to the retention in force: the recognised duplicates of
- * `hours`, which cover `days` days, and those later than the retention, which the advice estimates. Each point holds until the
- * next one. Recognised duplicates later than the retention, from when it was longer, are part of the estimate.
+ * Returns how many duplicates a month came later than each time, under all retentions that were in force. Each point holds until the
+ * next one; what is left at the last one came later than the service tells apart.
  */
-export function survivalOf(
-  hours: readonly UsageHour[],
-  days: number,
-  { retentionMs, candidates }: Advice,
-): readonly SurvivalPoint[] {
-  const current = candidates.find((candidate) => candidate.retentionMs === retentionMs)?.evidence;
-  const beyond = current?.kind === "late" ? current.perMonth : 0;
-  const counts = new Map<number, number>();
-  for (const { upTo, repeats } of hours.flatMap(({ repeatLateness }) => repeatLateness)) {
-    const upToMs = upTo === undefined ? Number.POSITIVE_INFINITY : durationMs(upTo);
-    if (upToMs <= retentionMs) counts.set(upToMs, (counts.get(upToMs) ?? 0) + Number(repeats));
-  }
-  const buckets = [...counts].sort(([a], [b]) => a - b);
-  let left = buckets.reduce((sum, [, repeats]) => sum + repeats, 0);
-  const perMonth = () => (left * DAYS_PER_MONTH) / days + beyond;
-  const points: SurvivalPoint[] = [{ afterMs: SHORTEST_MS, perMonth: perMonth() }];
-  for (const [afterMs, repeats] of buckets) {
+export function survivalOf({ lateness, observedSince }: Advice, now: Date): readonly SurvivalPoint[] {
+  const days = (now.getTime() - (observedSince ?? now).getTime()) / DAY_MS;
+  const months = Math.max(days, 1 / 24) / DAYS_PER_MONTH;
+  let left = lateness.reduce((sum, { repeats }) => sum + repeats, 0);
+  const points: SurvivalPoint[] = [{ afterMs: SHORTEST_MS, perMonth: left / months }];
+  for (const { upToMs, repeats } of lateness.filter((bucket) => Number.isFinite(bucket.upToMs))) {
+    const before = points.at(-1)?.afterMs ?? SHORTEST_MS;
+    points.push({ afterMs: Math.max(before, upToMs * BUCKET_BEGINS), perMonth: left / months });
     left -= repeats;
-    points.push({ afterMs: Math.max(afterMs, SHORTEST_MS), perMonth: perMonth() });
+    points.push({ afterMs: Math.max(upToMs, SHORTEST_MS), perMonth: left / months });
   }
-  return [...points, { afterMs: retentionMs, perMonth: perMonth() }];
-}
-
-/** Returns the days that hours since `after` cover, of a namespace that is observed since then or later; at least one hour. */
-export function daysCovered(after: Date, observedSince: Date | undefined, now: Date): number {
-  const since = Math.max(after.getTime(), observedSince?.getTime() ?? 0);
-  return Math.max(1 / 24, (now.getTime() - since) / DAY_MS);
+  return points;
 }

@@ -55,18 +55,21 @@ interface UsageProps {
   readonly usage: TenantUsage;
 }
 
-/** The claims of the last minute, answered or refused, beside the limit. */
+/** The claims of the last minute, and what a quota refused, beside the limit. */
 export function NowRate({ usage: { now, quotas } }: UsageProps) {
   const limit = quotas?.operationsPerSecond;
   return (
     <>
       {formatEstimate(now?.claimsPerSecond ?? 0)} a second
+      {now !== undefined && now.refusedPerSecond > 0 && (
+        <div>{formatEstimate(now.refusedPerSecond)} refused</div>
+      )}
       {limit !== undefined && <div className={common.quiet}>limit {formatCount(limit)}</div>}
     </>
   );
 }
 
-/** What quotas refused in the last minute, by reason, and since the last full hour. */
+/** What was refused in the last minute, by cause, and by quotas since the last full hour. */
 export function Refused({ usage }: UsageProps) {
   const { now, recentRefused, recentWouldBeRefused } = usage;
   const words = now === undefined ? [] : refusalWords(now);

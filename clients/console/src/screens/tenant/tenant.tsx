@@ -11,6 +11,7 @@ import { CliHint } from "../../parts/copy-button.tsx";
 import { Facts } from "../../parts/facts.tsx";
 import { Empty, ErrorState, Loading } from "../../parts/list-states.tsx";
 import { Quantity } from "../../parts/quantity.tsx";
+import { RefusedNowTable } from "../../parts/refused-now.tsx";
 import { Time, useNow } from "../../parts/time.tsx";
 import { readFailure } from "../../session/failure.ts";
 import { Screen } from "../../shell/screen.tsx";
@@ -51,6 +52,9 @@ function Content({ name }: { readonly name: string }) {
   const isDeleting = tenant.state === Tenant_State.DELETING;
   return (
     <>
+      {usage.data !== undefined && usage.data.refused.length > 0 && (
+        <RefusedNowTable refused={usage.data.refused} />
+      )}
       {secret !== undefined && <SecretPanel secret={secret} hide={() => setSecret(undefined)} />}
       <TenantFacts tenant={tenant} />
       {!isDeleting && <StateChanges tenant={tenant} />}
@@ -123,7 +127,7 @@ function Use({ usage }: { readonly usage: TenantUsage }) {
     <Facts
       of={{
         "Claims now": <NowRate usage={usage} />,
-        "Refused by a quota": <Refused usage={usage} />,
+        Refused: <Refused usage={usage} />,
         "Stored records": quotaOf("liveRecords"),
         "Stored results and checkpoints": quotaOf("storedBytes"),
         "Declared namespaces": quotaOf("declaredNamespaces"),

@@ -72,7 +72,7 @@ export function TenantList() {
 const COLUMNS: Columns<TenantUsage> = [
   ["Tenant", ({ tenant }) => tenant],
   ["Claims now", (usage) => <NowRate usage={usage} />, "number"],
-  ["Refused by a quota", (usage) => <Refused usage={usage} />],
+  ["Refused", (usage) => <Refused usage={usage} />],
   ["Claims", ({ recentClaims }) => <Quantity value={recentClaims} />, "number"],
   use("Stored records", "liveRecords"),
   use("Stored bytes", "storedBytes"),

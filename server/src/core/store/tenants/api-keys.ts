@@ -66,6 +66,21 @@ export async function findApiKeys(
   );
 }
 
+const readKeyLabels = {
+  name: "read_key_labels",
+  text: "select id, label from api_keys where id = any ($2::text[]) and tenant_id = $1::int",
+};
+
+/** Returns the labels of those of a tenant's API keys that have these ids, revoked ones too. */
+export async function findKeyLabels(
+  runner: Runner,
+  tenantId: number,
+  ids: readonly string[],
+): Promise<ReadonlyMap<string, string>> {
+  const rows = await runner.run<{ id: string; label: string }>(readKeyLabels, [tenantId, textArray(ids)]);
+  return new Map(rows.map(({ id, label }) => [id, label]));
+}
+
 const storeDigestRow = {
   name: "store_key_digest",
   text: `

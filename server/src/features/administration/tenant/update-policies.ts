@@ -265,7 +265,8 @@ async function retentionEffect(
 ): Promise<RetentionEffect> {
   let call = asked;
   const atMs = Math.min(call.atMs - REPLY_MARGIN_MS, performance.now() + MAX_PREVIEW_MS);
-  const found = { recordsChanged: 0n, recordsForgotten: 0n, recordsExamined: 0n, truncated: false };
+  const counts = { recordsChanged: 0n, recordsForgotten: 0n, ambiguousForgotten: 0n, recordsExamined: 0n };
+  const found = { ...counts, truncated: false };
   for await (const name of namespacesOf(runner, tenantId, namespace)) {
     const change = changeFor(changes, name);
     let afterKey: string | undefined = change && "";
@@ -279,6 +280,7 @@ async function retentionEffect(
       found.recordsExamined += BigInt(page.examined);
       found.recordsChanged += BigInt(page.changed);
       found.recordsForgotten += BigInt(page.forgotten);
+      found.ambiguousForgotten += BigInt(page.ambiguousForgotten);
       afterKey = page.examined === PAGE_RECORDS ? page.lastKey : undefined;
     }
   }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { latenessBucket } from "../../usage/lateness.ts";
-import { type AdviceOptions, adviseRetention, type Candidate } from "./advice.ts";
+import { type AdviceOptions, adviseRetention, type Candidate, latenessOf } from "./advice.ts";
 import type { ClaimsOfDay, LateOfDay, Observations } from "./observations.ts";
 
 const DAY_MS = 86_400_000;
@@ -49,11 +49,18 @@ function late(observations: Observations, retentionS: number) {
 }
 
 describe("candidates", () => {
-  test("are halves, multiples and round durations within the bounds, with their records", () => {
-    const { candidates } = adviseRetention(observed(), { ...OPTIONS, maxRetentionS: 3 * DAY_S });
-    expect(candidates.map(({ retentionS }) => retentionS / 3600)).toEqual([1, 6, 12, 24, 48, 72]);
+  test("are the same whichever retention is in force, within the bounds, with their records", () => {
+    const bounds = { ...OPTIONS, maxRetentionS: 3 * DAY_S };
+    const of = (retentionS: number) => adviseRetention(observed(), { ...bounds, retentionS }).candidates;
+    expect(of(DAY_S).map(({ retentionS }) => retentionS / 3600)).toEqual([
+      ...[5 / 60, 0.25, 0.5, 1, 6, 12, 24, 48, 72],
+    ]);
+    expect(of(DAY_S)).toEqual(of(60 * 60));
+    expect(of(90).map(({ retentionS }) => retentionS)).toContain(90);
     // 900 operations a day.
-    expect(candidates.map(({ rows }) => Math.round(rows ?? 0))).toEqual([38, 225, 450, 900, 1800, 2700]);
+    expect(of(DAY_S).map(({ rows }) => Math.round(rows ?? 0))).toEqual([
+      3, 9, 19, 38, 225, 450, 900, 1800, 2700,
+    ]);
   });
 
   test("contain the retention in force also if it is beyond bounds that were set later", () => {
@@ -126,39 +133,70 @@ describe("late repeats", () => {
   });
 });
 
-describe("the recommendation", () => {
-  const recommendation = (observations: Observations, targetShare = 1e-3) =>
-    adviseRetention(observations, { ...OPTIONS, targetShare }).recommendation;
+describe("the verdict", () => {
+  const verdict = (observations: Observations, options: Partial<AdviceOptions> = {}) =>
+    adviseRetention(observations, { ...OPTIONS, ...options }).verdict;
+  const days = (count: number, fields: Partial<ClaimsOfDay> = {}) =>
+    Array.from({ length: count }, (_, day) => claimsOf(day, fields));
+  const at8h = [{ bucket: latenessBucket(8 * 3_600_000), repeats: 20 }];
 
-  test("is the shortest retention whose bound is at most the target", () => {
-    const repeats = [{ bucket: latenessBucket(8 * 3_600_000), repeats: 20 }];
-    const claims = Array.from({ length: 30 }, (_, day) => claimsOf(day, { repeats }));
-    expect(recommendation(observed({ claims }))).toEqual({ kind: "retention", retentionS: DAY_S / 2 });
-    expect(recommendation(observed())).toEqual({ kind: "retention", retentionS: 3600 });
+  test("advises one step more than is enough, and never less than an hour", () => {
+    // 12 h would be enough.
+    expect(verdict(observed({ claims: days(30, { repeats: at8h }) }))).toEqual({ kind: "enough" });
+    const long = days(30, { repeats: at8h, retentionS: 3 * DAY_S });
+    expect(verdict(observed({ claims: long }), { retentionS: 3 * DAY_S })).toEqual({
+      kind: "longerThanNeeded",
+      advisedS: DAY_S,
+    });
+    expect(verdict(observed())).toEqual({ kind: "longerThanNeeded", advisedS: 3600 });
   });
 
-  test("says how many claims are missing, as order statistics need them", () => {
+  test("shortens only after four weeks, and twice the shorter retention", () => {
+    expect(verdict(observed({}, 27))).toEqual({ kind: "enough" });
+    const at10d = [{ bucket: latenessBucket(10 * DAY_MS), repeats: 20 }];
+    const of = (count: number) => {
+      const claims = days(count, { repeats: at10d, retentionS: 90 * DAY_S });
+      return verdict(observed({ claims }, count), { retentionS: 90 * DAY_S });
+    };
+    expect(of(50)).toEqual({ kind: "enough" });
+    // 30 days are one step more than 14, and 60 and 90 days were seen for long enough.
+    expect(of(180)).toEqual({ kind: "longerThanNeeded", advisedS: 30 * DAY_S });
+  });
+
+  test("is too short if more repeats were late than the target accepts", () => {
+    const late = Array.from({ length: 10 }, (_, day) => lateOf(10 + day, 2.5 * DAY_S, 6));
+    expect(verdict(observed({ late }))).toEqual({ kind: "tooShort", advisedS: 3 * DAY_S });
+    expect(verdict(observed({ late }), { maxRetentionS: 2 * DAY_S })).toEqual({
+      kind: "tooShort",
+      advisedS: undefined,
+    });
+    expect(verdict(observed({ late }), { targetShare: 0.1 })).toMatchObject({ kind: "longerThanNeeded" });
+  });
+
+  test("advises the fewest late repeats, or the next retention of which nothing is known", () => {
+    const fewer = [lateOf(20, 1.5 * DAY_S, 90), lateOf(21, 300 * DAY_S, 10)];
+    expect(verdict(observed({ late: fewer }), { maxRetentionS: 2 * DAY_S })).toEqual({
+      kind: "tooShort",
+      advisedS: 2 * DAY_S,
+    });
+    const unknown = [lateOf(9, 30 * DAY_S, 90)];
+    expect(verdict(observed({ late: unknown }, 10))).toEqual({ kind: "tooShort", advisedS: 7 * DAY_S });
+  });
+
+  test("needs claims to show that a retention is long enough, as order statistics need them", () => {
     // At most one in 10,000 with 95 %: 29,956 observations.
-    expect(recommendation(observed(), 1e-4)).toEqual({ kind: "retention", retentionS: 3600 });
-    const fewer = observed({}, 29);
-    expect(recommendation(fewer, 1e-4)).toEqual({
-      kind: "insufficient",
-      missing: { missingDays: 0, missingClaims: 956 },
-    });
-    expect(recommendation(observed(), 1e-6)).toMatchObject({
-      missing: { missingClaims: 2_995_731 - 30_000 },
-    });
+    expect(verdict(observed(), { targetShare: 1e-4, retentionS: 3600 })).toEqual({ kind: "enough" });
+    expect(verdict(observed({}, 29), { targetShare: 1e-4 })).toEqual({ kind: "noneLate" });
     // One key in four is observed.
-    expect(recommendation(observed({ shift: 2 }), 1e-4)).toMatchObject({
-      missing: { missingClaims: 4 * 29_956 - 30_000 },
+    expect(verdict(observed({ shift: 2 }), { targetShare: 1e-4 })).toEqual({ kind: "noneLate" });
+    expect(verdict(observed({ late: [lateOf(9, 2 * DAY_S, 1)] }), { targetShare: 1e-4 })).toEqual({
+      kind: "unproven",
     });
   });
 
-  test("says how many days are missing", () => {
-    expect(recommendation(observed({}, 4))).toMatchObject({
-      kind: "insufficient",
-      missing: { missingDays: 3 },
-    });
+  test("is unproven for a week, and absent without a claim", () => {
+    expect(verdict(observed({}, 4))).toEqual({ kind: "unproven" });
+    expect(candidate(observed({}, 4), DAY_S).evidence).toMatchObject({ missing: { missingDays: 3 } });
     expect(candidate(observed({}, 8), 2 * DAY_S).evidence).toMatchObject({
       kind: "insufficient",
       missing: { missingDays: 1 },
@@ -166,22 +204,17 @@ describe("the recommendation", () => {
     expect(candidate(observed({ sampledSinceMs: undefined }), 2 * DAY_S).evidence).toMatchObject({
       missing: { missingDays: 7 },
     });
-  });
-
-  test("is insufficient without any claim", () => {
     const nothing = { sinceMs: undefined, sampledSinceMs: undefined, claims: [] };
-    expect(recommendation(observed(nothing))).toEqual({
-      kind: "insufficient",
-      missing: { missingDays: 7, missingClaims: 2995 },
-    });
+    expect(verdict(observed(nothing))).toEqual({ kind: "noClaims" });
   });
+});
 
-  test("is absent if more repeats are late than the target allows with every retention", () => {
-    const always = observed({
-      late: Array.from({ length: 30 }, (_, day) => lateOf(day, 300 * DAY_S, 50)),
-    });
-    expect(recommendation(always)).toMatchObject({ kind: "insufficient" });
-    const all = Array.from({ length: 200 }, (_, day) => lateOf(day, 300 * DAY_S, 50));
-    expect(recommendation(observed({ late: all }, 200))).toEqual({ kind: "none" });
-  });
+test("the lateness has recognised repeats, and late ones for as many as they stand for", () => {
+  const repeats = [{ bucket: latenessBucket(3_600_000), repeats: 2 }];
+  const claims = [claimsOf(0, { repeats }), claimsOf(1, { repeats, retentionS: 2 * DAY_S })];
+  const lateness = latenessOf(observed({ claims, late: [lateOf(5, 2 * DAY_S, 10, 3)] }));
+  expect([...lateness]).toEqual([
+    [latenessBucket(3_600_000), 4],
+    [latenessBucket(2 * DAY_MS), 80],
+  ]);
 });

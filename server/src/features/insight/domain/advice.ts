@@ -21,6 +21,8 @@ export interface MissingData {
 
 /** What would have happened with a retention in the observed days. */
 export interface LateRepeats {
+  /** Late repeats in the observed days, as estimated. */
+  readonly repeats: number;
   /** Late repeats in 30 days, as estimated. */
   readonly perMonth: number;
   /** Contains their true number in the observed days, per 30 days. */
@@ -46,13 +48,12 @@ export interface Candidate {
   readonly rows: number | undefined;
 }
 
-export type Recommendation =
-  /** The smallest candidate whose bound is at most the target. */
-  | { readonly kind: "retention"; readonly retentionS: number }
-  /** No bound is low enough yet, and the data does not show that it never will be. */
-  | { readonly kind: "insufficient"; readonly missing: MissingData }
-  /** Later repeats than the target allows were seen for every candidate. */
-  | { readonly kind: "none" };
+/** What is known about the retention in force; `advisedS`: the candidate that is advised in its place. */
+export type Verdict =
+  | { readonly kind: "noClaims" | "enough" | "noneLate" | "unproven"; readonly advisedS?: undefined }
+  /** More late repeats were seen than the target accepts. Undefined: no longer candidate is known to be better. */
+  | { readonly kind: "tooShort"; readonly advisedS: number | undefined }
+  | { readonly kind: "longerThanNeeded"; readonly advisedS: number };
 
 export interface AdviceOptions {
   /** The retention in force. */
@@ -68,34 +69,111 @@ export interface AdviceOptions {
 export function adviseRetention(
   observations: Observations,
   options: AdviceOptions,
-): { readonly candidates: readonly Candidate[]; readonly recommendation: Recommendation } {
+): { readonly candidates: readonly Candidate[]; readonly verdict: Verdict } {
   const perSecond = firstClaimsPerSecond(observations);
-  const assessed = candidatesFor(options).map((retentionS) => ({
+  const candidates = candidatesFor(options).map((retentionS) => ({
     retentionS,
     rows: perSecond === undefined ? undefined : perSecond * retentionS,
-    ...assess(observations, retentionS, options.targetShare),
+    evidence: assess(observations, retentionS, options.targetShare),
   }));
-  return { candidates: assessed, recommendation: recommend(assessed, options.targetShare) };
+  return {
+    candidates,
+    verdict: observations.sinceMs === undefined ? { kind: "noClaims" } : judge(candidates, options),
+  };
 }
 
 const MINUTE_S = 60;
 const HOUR_S = 3600;
 const DAY_S = 86_400;
-const ROUND_S = [
+/**
+ * The retentions that are advised. They do not depend on the one in force: what is advised is still the answer once it was
+ * followed.
+ */
+const STEPS_S = [
   ...[5, 15, 30].map((minutes) => minutes * MINUTE_S),
-  ...[1, 6, 12, 24].map((hours) => hours * HOUR_S),
-  ...[3, 7, 14, 30, 90].map((days) => days * DAY_S),
+  ...[1, 6, 12, 24, 48, 72].map((hours) => hours * HOUR_S),
+  ...[7, 14, 30, 60, 90, 180, 400].map((days) => days * DAY_S),
 ];
-/** Halves, doubles and so on of the retention in force. */
-const MULTIPLES = [0.25, 0.5, 1, 2, 3, 4];
-/** Round retentions are considered up to this many times above and below the one in force. */
-const MAX_RATIO = 30;
 
 function candidatesFor({ retentionS, minRetentionS, maxRetentionS }: AdviceOptions): readonly number[] {
-  const multiples = MULTIPLES.map((factor) => Math.round(retentionS * factor));
-  const round = ROUND_S.filter((s) => s * MAX_RATIO >= retentionS && s <= retentionS * MAX_RATIO);
-  const all = [...multiples, ...round].filter((s) => s >= minRetentionS && s <= maxRetentionS);
-  return [...new Set([...all, retentionS])].sort((a, b) => a - b);
+  const allowed = STEPS_S.filter((s) => s >= minRetentionS && s <= maxRetentionS);
+  return [...new Set([...allowed, retentionS])].sort((a, b) => a - b);
+}
+
+function judge(candidates: readonly Candidate[], { retentionS, targetShare }: AdviceOptions): Verdict {
+  const inForce = candidates.find((candidate) => candidate.retentionS === retentionS);
+  if (inForce?.evidence.kind !== "late") return { kind: "unproven" };
+  const { late } = inForce.evidence;
+  if (late.repeats > targetShare * late.claims)
+    return { kind: "tooShort", advisedS: longerThan(inForce, candidates, targetShare) };
+  const advisedS = shorterThan(retentionS, candidates, targetShare);
+  if (advisedS !== undefined) return { kind: "longerThanNeeded", advisedS };
+  if (late.shareBound <= targetShare) return { kind: "enough" };
+  return { kind: late.repeats === 0 ? "noneLate" : "unproven" };
+}
+
+/**
+ * Returns the shortest longer retention that is long enough, or under which no repeat was late; else the one with the fewest late repeats; else
+ * the next one that is not known: how late repeats come is seen under it.
+ */
+function longerThan(
+  { retentionS, evidence: today }: Candidate,
+  candidates: readonly Candidate[],
+  targetShare: number,
+): number | undefined {
+  const longer = candidates.filter((candidate) => candidate.retentionS > retentionS);
+  const isGood = ({ evidence }: Candidate) =>
+    evidence.kind === "late" && (evidence.late.repeats === 0 || evidence.late.shareBound <= targetShare);
+  // Estimates of different days: a longer retention can have more.
+  const [fewest] = longer
+    .filter(({ evidence }) => lateAMonth(evidence) < lateAMonth(today))
+    .sort((a, b) => lateAMonth(a.evidence) - lateAMonth(b.evidence));
+  return (longer.find(isGood) ?? fewest ?? longer.find(({ evidence }) => evidence.kind === "insufficient"))
+    ?.retentionS;
+}
+
+function lateAMonth(evidence: Candidate["evidence"]): number {
+  return evidence.kind === "late" ? evidence.late.perMonth : Number.POSITIVE_INFINITY;
+}
+
+/** A person who repeats by hand may take this long: a shorter retention is never advised. */
+const SHORTEST_ADVISED_S = HOUR_S;
+/** Shortening can wait for what happens once in four weeks. */
+const MIN_DAYS_TO_SHORTEN = 28;
+/** Repeats later than a retention come of keys that are older: they were seen for as long again. */
+const MIN_RETENTIONS_TO_SHORTEN = 2;
+
+/**
+ * Returns a shorter retention that is long enough, as are all between it and the one in force. It is one step longer than the
+ * evidence asks for, because the latest repeat of the next months may be somewhat later than those that were seen.
+ */
+function shorterThan(
+  retentionS: number,
+  candidates: readonly Candidate[],
+  targetShare: number,
+): number | undefined {
+  const upTo = candidates.filter((candidate) => candidate.retentionS <= retentionS);
+  const isEnough = ({ evidence, retentionS: shorterS }: Candidate) =>
+    evidence.kind === "late" &&
+    evidence.late.shareBound <= targetShare &&
+    evidence.late.daysObserved >=
+      Math.max(MIN_DAYS_TO_SHORTEN, (MIN_RETENTIONS_TO_SHORTEN * shorterS) / DAY_S);
+  const lastShort = upTo.findLastIndex((candidate) => !isEnough(candidate));
+  const [, advised] = upTo
+    .slice(lastShort + 1)
+    .filter((candidate) => STEPS_S.includes(candidate.retentionS))
+    .filter((_, index, enough) => index === 0 || (enough[index]?.retentionS ?? 0) >= SHORTEST_ADVISED_S);
+  return advised !== undefined && advised.retentionS < retentionS ? advised.retentionS : undefined;
+}
+
+/** Returns the repeats of the observed time by `latenessBucket`, also those that were late, as estimated from their sample. */
+export function latenessOf({ claims, late }: Observations): ReadonlyMap<number, number> {
+  const sums = new Map<number, number>();
+  const add = (bucket: number, repeats: number) => sums.set(bucket, (sums.get(bucket) ?? 0) + repeats);
+  for (const { repeats } of claims) for (const each of repeats) add(each.bucket, each.repeats);
+  for (const { repeats, shift } of late)
+    for (const each of repeats) add(each.bucket, each.repeats * 2 ** shift);
+  return sums;
 }
 
 function firstClaimsPerSecond({ claims, sinceMs, nowMs }: Observations): number | undefined {
@@ -104,16 +182,7 @@ function firstClaimsPerSecond({ claims, sinceMs, nowMs }: Observations): number 
   return (1000 * first) / (nowMs - sinceMs);
 }
 
-interface Assessed extends Candidate {
-  /** What is missing to get the bound below the target; undefined: more data of this kind will not. */
-  readonly missingForTarget: MissingData | undefined;
-}
-
-function assess(
-  observations: Observations,
-  retentionS: number,
-  targetShare: number,
-): Pick<Assessed, "evidence" | "missingForTarget"> {
+function assess(observations: Observations, retentionS: number, targetShare: number): Candidate["evidence"] {
   const days = evidenceOf(observations, retentionS);
   const daysObserved = total(days, (day) => day.days);
   const claims = total(days, (day) => day.claims);
@@ -122,36 +191,21 @@ function assess(
     missingDays: Math.max(0, Math.ceil(MIN_DAYS - daysObserved)),
     missingClaims: Math.max(0, claimsNeeded(late, targetShare) - claims),
   };
-  if (missing.missingDays > 0 || claims === 0) {
-    return { evidence: { kind: "insufficient", missing }, missingForTarget: missing };
-  }
+  if (missing.missingDays > 0 || claims === 0) return { kind: "insufficient", missing };
   const perMonth = DAYS_PER_MONTH / daysObserved;
   const { low, high } = late.interval;
   return {
-    evidence: {
-      kind: "late",
-      late: {
-        perMonth: late.repeats * perMonth,
-        perMonthInterval: { low: low * perMonth, high: high * perMonth },
-        daysWithLate: late.daysWithLate,
-        daysObserved,
-        claims,
-        shareBound: shareBound(late, claims),
-      },
+    kind: "late",
+    late: {
+      repeats: late.repeats,
+      perMonth: late.repeats * perMonth,
+      perMonthInterval: { low: low * perMonth, high: high * perMonth },
+      daysWithLate: late.daysWithLate,
+      daysObserved,
+      claims,
+      shareBound: shareBound(late, claims),
     },
-    missingForTarget: late.repeats > targetShare * claims ? undefined : missing,
   };
-}
-
-function recommend(assessed: readonly Assessed[], targetShare: number): Recommendation {
-  const fitting = assessed.find(
-    ({ evidence }) => evidence.kind === "late" && evidence.late.shareBound <= targetShare,
-  );
-  if (fitting !== undefined) return { kind: "retention", retentionS: fitting.retentionS };
-  const [nearest] = assessed
-    .flatMap(({ missingForTarget }) => missingForTarget ?? [])
-    .sort((a, b) => a.missingClaims - b.missingClaims || a.missingDays - b.missingDays);
-  return nearest === undefined ? { kind: "none" } : { kind: "insufficient", missing: nearest };
 }
 
 /**

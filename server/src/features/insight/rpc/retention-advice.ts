@@ -8,6 +8,7 @@ import type { Runner } from "../../../core/store/pool.ts";
 import { findTenantResource } from "../../../core/store/tenants/tenants.ts";
 import {
   type GetRetentionAdviceResponse,
+  GetRetentionAdviceResponse_Verdict,
   GetRetentionAdviceResponseSchema,
   ListRetentionAdviceResponseSchema,
   RetentionCandidateSchema,
@@ -15,7 +16,10 @@ import {
 import type { AdministrationParts, TenantAdminRpcs } from "../../administration/services.ts";
 import { findNamespaceResources } from "../../administration/store/namespaces.ts";
 import { administeredNamespace, administeredNamespaces } from "../../administration/tenant/own-tenant.ts";
-import { adviseRetention, type Candidate, type MissingData, type Recommendation } from "../domain/advice.ts";
+import { latenessLimitMs } from "../../usage/lateness.ts";
+import { readUsage } from "../../usage/store/usage.ts";
+import { QUOTA_REFUSALS, type UsageCounter } from "../../usage/usage.ts";
+import { adviseRetention, type Candidate, latenessOf, type Verdict } from "../domain/advice.ts";
 import { readObservations } from "../store/observations.ts";
 
 const MILLION = 1e6;
@@ -23,12 +27,13 @@ const DEFAULT_PER_MILLION = 1;
 /** Below this, no namespace of the service has enough claims; above it, the target is not a target. */
 const MIN_PER_MILLION = 0.001;
 const MAX_PER_MILLION = 100_000;
-/** Each namespace may have 90 days of hours to read. */
+/** Each namespace may have 90 days of hours to read, or 400 with so long a retention. */
 const MAX_NAMESPACES = 20;
 
 /** Returns the RPCs for advice on retention. */
 export function createRetentionAdviceHandlers({
   pool,
+  databaseClock,
 }: AdministrationParts): TenantAdminRpcs<"getRetentionAdvice" | "listRetentionAdvice"> {
   return {
     async getRetentionAdvice({ namespace, maxLatePerMillion }, call) {
@@ -37,7 +42,8 @@ export function createRetentionAdviceHandlers({
       const perMillion = parsePerMillion(maxLatePerMillion, violations);
       violations.throwIfAny();
       const { id } = administeredNamespace(call, namespace);
-      const [advice] = await advise(pool.of(call), id, { namespaces: [namespace], perMillion });
+      const query = { tenantId: id, namespaces: [namespace], perMillion, latestMs: databaseClock.latestMs() };
+      const [advice] = await advise(pool.of(call), query);
       if (advice === undefined) throw new Error("a namespace has no advice");
       return advice;
     },
@@ -53,8 +59,13 @@ export function createRetentionAdviceHandlers({
       const perMillion = parsePerMillion(maxLatePerMillion, violations);
       violations.throwIfAny();
       const { id } = administeredNamespaces(call, namespaces);
-      const asked = { namespaces: [...new Set(namespaces)], perMillion };
-      return create(ListRetentionAdviceResponseSchema, { advice: await advise(pool.of(call), id, asked) });
+      const query = {
+        tenantId: id,
+        namespaces: [...new Set(namespaces)],
+        perMillion,
+        latestMs: databaseClock.latestMs(),
+      };
+      return create(ListRetentionAdviceResponseSchema, { advice: await advise(pool.of(call), query) });
     },
   };
 }
@@ -68,55 +79,114 @@ function parsePerMillion(asked: number, violations: Violations): number {
   return perMillion;
 }
 
+/** What is asked of namespaces. */
+interface AdviceQuery {
+  readonly tenantId: number;
+  readonly namespaces: readonly string[];
+  readonly perMillion: number;
+  /** As DatabaseClock. */
+  readonly latestMs: number | undefined;
+}
+
 /** Returns the advice on each namespace, in their order. */
-async function advise(
-  runner: Runner,
-  tenantId: number,
-  { namespaces, perMillion }: { readonly namespaces: readonly string[]; readonly perMillion: number },
-): Promise<GetRetentionAdviceResponse[]> {
+async function advise(runner: Runner, query: AdviceQuery): Promise<GetRetentionAdviceResponse[]> {
+  const { tenantId, namespaces, perMillion } = query;
   const tenant = await findTenantResource(runner, tenantId);
   // The tenant was just deleted, and its credentials with it.
   if (tenant === undefined) throw credentialInvalid();
   const bounds = boundsInForce(tenant.bounds);
   const declared = await findNamespaceResources(runner, tenantId, namespaces);
-  const observed = await readObservations(runner, tenantId, namespaces);
+  const retentions = new Map(
+    namespaces.map((name) => [
+      name,
+      resolvePolicy(tenant.policy, declared.get(name)?.policy ?? {}).keyRetentionS,
+    ]),
+  );
+  const observed = await readObservations(runner, tenantId, retentions);
+  const refused = await findRefused(
+    runner,
+    query,
+    namespaces.filter((name) => observed.get(name)?.sinceMs === undefined),
+  );
   return namespaces.map((namespace) => {
-    const { keyRetentionS } = resolvePolicy(tenant.policy, declared.get(namespace)?.policy ?? {});
     const observations = observed.get(namespace);
-    if (observations === undefined) throw new Error("a namespace has no observations");
+    const retentionS = retentions.get(namespace);
+    if (observations === undefined || retentionS === undefined)
+      throw new Error("a namespace has no observations");
     const { sinceMs, meanRecordBytes = 0 } = observations;
-    const { candidates, recommendation } = adviseRetention(observations, {
-      retentionS: keyRetentionS,
+    const { candidates, verdict } = adviseRetention(observations, {
+      retentionS,
       minRetentionS: bounds.minKeyRetentionS,
       maxRetentionS: bounds.maxKeyRetentionS,
       targetShare: perMillion / MILLION,
     });
+    const { advisedS } = verdict;
     return create(GetRetentionAdviceResponseSchema, {
       namespace,
-      keyRetention: seconds(keyRetentionS),
+      keyRetention: seconds(retentionS),
       ...(sinceMs !== undefined && { observedSince: timestamp(sinceMs) }),
       maxLatePerMillion: perMillion,
-      candidates: candidates.map(({ retentionS, evidence, rows = 0 }) =>
+      candidates: candidates.map(({ retentionS: candidateS, evidence, rows = 0 }) =>
         create(RetentionCandidateSchema, {
-          keyRetention: seconds(retentionS),
+          keyRetention: seconds(candidateS),
           records: rows,
           bytes: rows * meanRecordBytes,
           evidence: evidenceMessage(evidence),
         }),
       ),
-      recommendation: recommendationMessage(recommendation),
+      verdict: refused.has(namespace)
+        ? GetRetentionAdviceResponse_Verdict.ALL_REFUSED
+        : VERDICTS[verdict.kind],
+      ...(advisedS !== undefined && { advisedRetention: seconds(advisedS) }),
+      lateness: [...latenessOf(observations)]
+        .sort(([a], [b]) => a - b)
+        .map(([bucket, repeats]) => {
+          const limitMs = latenessLimitMs(bucket);
+          return { repeats: BigInt(repeats), ...(limitMs !== undefined && { upTo: duration(limitMs) }) };
+        }),
     });
   });
+}
+
+const VERDICTS: Readonly<Record<Verdict["kind"], GetRetentionAdviceResponse_Verdict>> = {
+  noClaims: GetRetentionAdviceResponse_Verdict.NO_CLAIMS,
+  tooShort: GetRetentionAdviceResponse_Verdict.TOO_SHORT,
+  longerThanNeeded: GetRetentionAdviceResponse_Verdict.LONGER_THAN_NEEDED,
+  enough: GetRetentionAdviceResponse_Verdict.ENOUGH,
+  noneLate: GetRetentionAdviceResponse_Verdict.NONE_LATE,
+  unproven: GetRetentionAdviceResponse_Verdict.UNPROVEN,
+};
+
+/** The present hour, and the 24 before it. */
+const HOURS_OF_DAY = 25;
+
+/** Returns those of some namespaces whose claims of the last 24 hours were all refused. */
+async function findRefused(
+  runner: Runner,
+  { tenantId, latestMs }: AdviceQuery,
+  namespaces: readonly string[],
+): Promise<ReadonlySet<string>> {
+  const refused = new Set<string>();
+  for (const namespace of namespaces) {
+    const lastDay = { afterMs: undefined, beforeMs: undefined, behind: undefined, limit: HOURS_OF_DAY };
+    const hours = await readUsage(runner, { tenantId, namespace, ...lastDay }, latestMs);
+    const sum = (name: UsageCounter) => hours.reduce((total, { counters }) => total + counters[name], 0);
+    const attempts = ["claims", ...QUOTA_REFUSALS] as const;
+    if (sum("granted") === 0 && attempts.some((name) => sum(name) > 0)) refused.add(namespace);
+  }
+  return refused;
 }
 
 function evidenceMessage(
   evidence: Candidate["evidence"],
 ): NonNullable<MessageInitShape<typeof RetentionCandidateSchema>["evidence"]> {
   switch (evidence.kind) {
-    case "insufficient":
-      return { case: "insufficient", value: missingMessage(evidence.missing) };
+    case "insufficient": {
+      const { missingDays, missingClaims } = evidence.missing;
+      return { case: "insufficient", value: { missingDays, missingClaims: BigInt(missingClaims) } };
+    }
     case "late": {
-      const { perMonthInterval, claims, shareBound, ...observed } = evidence.late;
+      const { perMonthInterval, claims, shareBound, repeats: _, ...observed } = evidence.late;
       return {
         case: "late",
         value: {
@@ -129,23 +199,6 @@ function evidenceMessage(
       };
     }
   }
-}
-
-function recommendationMessage(
-  recommendation: Recommendation,
-): NonNullable<MessageInitShape<typeof GetRetentionAdviceResponseSchema>["recommendation"]> {
-  switch (recommendation.kind) {
-    case "retention":
-      return { case: "sufficientRetention", value: seconds(recommendation.retentionS) };
-    case "insufficient":
-      return { case: "insufficient", value: missingMessage(recommendation.missing) };
-    case "none":
-      return { case: "none", value: {} };
-  }
-}
-
-function missingMessage({ missingDays, missingClaims }: MissingData) {
-  return { missingDays, missingClaims: BigInt(missingClaims) };
 }
 
 function seconds(count: number) {

@@ -90,9 +90,12 @@ select avg(s.bytes)::numeric as bytes
 };
 
 /** Long enough for a quarter's habits; short enough to follow a change of the callers. */
-const DAYS = 90;
+const MIN_DAYS = 90;
+/** Hours are kept for as long. */
+const MAX_DAYS = 400;
+const DAY_S = 86_400;
 
-/** What was seen of a namespace in the last 90 days. */
+/** What was seen of a namespace in the last 90 days, or in the last retention period if that is longer. */
 export interface StoredObservations extends Observations {
   /** Mean size of a record's row, of some of the namespace's records; undefined: it has none. */
   readonly meanRecordBytes: number | undefined;
@@ -104,13 +107,33 @@ type SampleRow = InNamespace<
   RowOf<Seen> & { readonly sample: readonly [shift: number, sinceMs: number] | null }
 >;
 
-/** Returns what was seen of each of some namespaces, by name. */
+/**
+ * Returns what was seen of each of some namespaces, by name.
+ *
+ * @param retentions the retention in force of each, in seconds.
+ */
 export async function readObservations(
   runner: Runner,
   tenantId: number,
-  namespaces: readonly string[],
+  retentions: ReadonlyMap<string, number>,
 ): Promise<ReadonlyMap<string, StoredObservations>> {
-  const parameters = [tenantId, namespaces, DAYS];
+  const observed = new Map<string, StoredObservations>();
+  const daysOf = (retentionS: number) =>
+    Math.min(MAX_DAYS, Math.max(MIN_DAYS, Math.ceil(retentionS / DAY_S)));
+  for (const [days, of] of Map.groupBy(retentions, ([, retentionS]) => daysOf(retentionS)))
+    for (const [namespace, observations] of await readDays(runner, [
+      tenantId,
+      of.map(([name]) => name),
+      days,
+    ]))
+      observed.set(namespace, observations);
+  return observed;
+}
+
+async function readDays(
+  runner: Runner,
+  parameters: readonly [tenantId: number, namespaces: readonly string[], days: number],
+): Promise<ReadonlyMap<string, StoredObservations>> {
   const samples = await runner.run<SampleRow>(readSamples, parameters);
   const claimDays = await runner.run<InNamespace<ClaimsOfDay>>(readClaimDays, parameters);
   const lateDays = await runner.run<InNamespace<LateOfDay>>(readLateDays, parameters);
@@ -118,7 +141,7 @@ export async function readObservations(
   const late = Map.groupBy(lateDays, (day) => day.namespace);
   const observed = new Map<string, StoredObservations>();
   for (const { namespace, sample, ...seen } of samples) {
-    const [size] = await runner.run<{ bytes: number | null }>(readMeanSize, [tenantId, namespace]);
+    const [size] = await runner.run<{ bytes: number | null }>(readMeanSize, [parameters[0], namespace]);
     const [shift, sampledSinceMs] = sample ?? [0, undefined];
     observed.set(namespace, {
       ...fromRow<Seen>(seen),

@@ -17,6 +17,8 @@ export interface PageOutcome {
   readonly changed: number;
   /** How many of the changed records are forgotten. */
   readonly forgotten: number;
+  /** How many of these are ambiguous; 0 where a statement does not count them. */
+  readonly ambiguousForgotten: number;
   /** At most so many cached copies of the changed records are no longer right. */
   readonly outdatedCopies: number;
 }
@@ -28,6 +30,7 @@ interface PageRow {
   readonly changed: number;
   /** Unset: all changed records are forgotten. */
   readonly forgotten?: number;
+  readonly ambiguous_forgotten?: number;
   /** Unset: those of all changed records. */
   readonly outdated_copies?: number;
 }
@@ -60,7 +63,8 @@ export async function runOnPage(
     last_key: lastKey,
     changed,
     forgotten = changed,
+    ambiguous_forgotten: ambiguousForgotten = 0,
     outdated_copies: outdatedCopies = changed,
   } = row;
-  return { examined, lastKey: lastKey ?? undefined, changed, forgotten, outdatedCopies };
+  return { examined, lastKey: lastKey ?? undefined, changed, forgotten, ambiguousForgotten, outdatedCopies };
 }

@@ -106,12 +106,14 @@ with page as materialized (
 ), moment as materialized (
   select now() as now
 ), changed as (
-  select ${NEW_EXPIRES_AT} as expires_at
+  select ${NEW_EXPIRES_AT} as expires_at,
+         r.state = ${STATE.inProgress} and r.holds_on_lease_expiry and r.lease_expires_at <= m.now as is_ambiguous
     from page p cross join moment m cross join records r
    where ${CHANGES}
 )
 select (select count(*) from page)::int as examined, (select max(key) from page) as last_key,
-       count(*)::int as changed, (count(*) filter (where expires_at <= now()))::int as forgotten
+       count(*)::int as changed, (count(*) filter (where expires_at <= now()))::int as forgotten,
+       (count(*) filter (where expires_at <= now() and is_ambiguous))::int as ambiguous_forgotten
   from changed`,
 };
 

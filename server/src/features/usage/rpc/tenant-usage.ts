@@ -13,20 +13,21 @@ import {
   ListTenantUsageResponseSchema,
   TenantUsageSchema,
 } from "../../../gen/onceward/v1/operator_pb.ts";
-import { Tenant_State } from "../../../gen/onceward/v1/tenant_pb.ts";
+import { type RefusedNow, Tenant_State } from "../../../gen/onceward/v1/tenant_pb.ts";
 import { pageSize, replyPage } from "../../administration/pages.ts";
 import { QUOTA_MESSAGES } from "../../administration/policy-messages.ts";
 import type { AdministrationParts, OperatorRpcs } from "../../administration/services.ts";
 import { attempts } from "../recent-use.ts";
 import {
   type LastMinute,
+  readLastMinute,
   readLastMinutes,
   readMinutes,
   UNUSED,
   type UsedMinute,
 } from "../store/recent-use.ts";
 import { findTenantUse, sumRecentUse, type TenantUse } from "../store/tenant-use.ts";
-import { MINUTES_SHOWN, minuteMessage, nowMessage } from "./usage-now.ts";
+import { callsPerSecond, MINUTES_SHOWN, minuteMessage, nowMessage, refusedMessages } from "./usage-now.ts";
 
 /** Each tenant takes some index ranges; a page of so many takes some tens of milliseconds. */
 const MAX_TENANTS = 200;
@@ -72,10 +73,11 @@ export function createTenantUsageHandlers({
           ? await rankTenants(pool, { search, order, after, count: size + 1, lastMinutes, latestMs })
           : await findNamed(pool, name);
       const ids = found.slice(0, size).map(({ id }) => id);
-      const [use, busiest, minutes] = await Promise.all([
+      const [use, busiest, minutes, refused] = await Promise.all([
         findTenantUse(pool, ids, latestMs),
         findBusiestMinutes(pool, ids, latestMs),
         name === "" ? [] : readMinutes(pool, ids, MINUTES_SHOWN, latestMs),
+        name === "" ? [] : findRefused(pool, ids, latestMs),
       ]);
       const { messages, last } = replyPage(found, size, TenantUsageSchema, (tenant) =>
         usageMessage(tenant, {
@@ -83,6 +85,7 @@ export function createTenantUsageHandlers({
           now: lastMinutes.get(tenant.id),
           busiest: busiest.get(tenant.id),
           minutes,
+          refused,
         }),
       );
       return create(ListTenantUsageResponseSchema, {
@@ -153,7 +156,7 @@ async function readValues(
     case "name":
       return () => 0;
     case "rate":
-      return (id) => lastMinutes.get(id)?.claimsPerSecond ?? 0;
+      return (id) => callsPerSecond(lastMinutes.get(id) ?? UNUSED);
     case "refused":
     case "usage": {
       const counter = order === "usage" ? "claims" : "refused";
@@ -180,6 +183,18 @@ async function findNamed(pool: Runner, name: string): ReturnType<typeof rankTena
   return { found: tenant === undefined ? [] : [tenant], rankOf: () => 0 };
 }
 
+/** Returns what was refused to tenants in the last minute. */
+async function findRefused(
+  pool: Runner,
+  ids: readonly number[],
+  latestMs: number | undefined,
+): Promise<readonly RefusedNow[]> {
+  const found = ids.map(async (id) =>
+    refusedMessages(pool, id, (await readLastMinute(pool, id, latestMs)).refused),
+  );
+  return (await Promise.all(found)).flat();
+}
+
 /** Returns the busiest of the last minutes of tenants, by their ids. */
 async function findBusiestMinutes(
   pool: Runner,
@@ -201,9 +216,10 @@ interface KnownUse {
   readonly now: LastMinute | undefined;
   readonly busiest: UsedMinute | undefined;
   readonly minutes: readonly UsedMinute[];
+  readonly refused: readonly RefusedNow[];
 }
 
-function usageMessage(tenant: TenantResource, { use, now, busiest, minutes }: KnownUse) {
+function usageMessage(tenant: TenantResource, { use, now, busiest, minutes, refused }: KnownUse) {
   if (use === undefined) throw new Error("a listed tenant has no use");
   const { quotas } = tenant;
   return create(TenantUsageSchema, {
@@ -223,5 +239,6 @@ function usageMessage(tenant: TenantResource, { use, now, busiest, minutes }: Kn
     now: nowMessage("", now ?? UNUSED),
     ...(busiest && { busiestMinute: minuteMessage(busiest) }),
     minutes: minutes.map(minuteMessage),
+    refused: [...refused],
   });
 }

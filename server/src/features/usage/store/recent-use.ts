@@ -1,7 +1,8 @@
 import type { Runner } from "../../../core/store/pool.ts";
 import { float8Array, textArray } from "../../../core/store/sql-arrays.ts";
+import { type RefusedByTenant, type RefusedOperations, sumRefused } from "../recent-refusals.ts";
 import {
-  attempts,
+  answeredAndRefused,
   type CountsByNamespace,
   type EndedMinute,
   RECENT_COUNTERS,
@@ -23,10 +24,10 @@ const storeRecent = {
   name: "store_recent_use",
   text: `
 with now_row as (
-  insert into usage_now as n (replica_id, valid_until, seconds, counts)
-  values ($1::uuid, ${nowBy("$7")} + make_interval(secs => $2::float8 / 1000), $3::float8, $4::jsonb)
+  insert into usage_now as n (replica_id, valid_until, seconds, counts, refused)
+  values ($1::uuid, ${nowBy("$7")} + make_interval(secs => $2::float8 / 1000), $3::float8, $4::jsonb, $8::jsonb)
   on conflict (replica_id) do update set
-    valid_until = excluded.valid_until, seconds = excluded.seconds, counts = excluded.counts
+    valid_until = excluded.valid_until, seconds = excluded.seconds, counts = excluded.counts, refused = excluded.refused
 ), stopped as (
   delete from usage_now where replica_id <> $1::uuid and valid_until < ${nowBy("$7")} - interval '10 minutes'
 ), old as (
@@ -47,40 +48,51 @@ export async function storeRecentUse(
     readonly validForMs: number;
     readonly lastMinute: ReturnType<RecentUse["lastMinute"]>;
     readonly ended: readonly EndedMinute[];
+    /** Of the last minute. */
+    readonly refused: RefusedByTenant;
     /** As DatabaseClock. */
     readonly latestMs?: number | undefined;
   },
 ): Promise<void> {
-  const { replicaId, validForMs, lastMinute, ended, latestMs } = use;
+  const { replicaId, validForMs, lastMinute, ended, refused, latestMs } = use;
   await runner.run(storeRecent, [
     ...[replicaId, validForMs, lastMinute.seconds, JSON.stringify(lastMinute.counts)],
     float8Array(ended.map(({ minuteMs }) => minuteMs)),
     textArray(ended.map(({ counts }) => JSON.stringify(counts))),
-    latestMs ?? null,
+    ...[latestMs ?? null, JSON.stringify(refused)],
   ]);
 }
 
 /** The counts of all replicas of the last minute. */
 export interface LastMinute {
   readonly counts: RecentCounts;
-  /** Each replica's claims, answered or refused, by its own time. */
+  /** Each replica's answered claims, by its own time. */
   readonly claimsPerSecond: number;
+  /** The same of calls that quotas refused. */
+  readonly refusedPerSecond: number;
 }
 
 /** Of what was not used in the last minute. */
-export const UNUSED: LastMinute = { counts: [], claimsPerSecond: 0 };
+export const UNUSED: LastMinute = { counts: [], claimsPerSecond: 0, refusedPerSecond: 0 };
 
 /** Each replica has one row. */
 const readNowOfTenant = {
   name: "read_usage_now",
   text: `
-select seconds::numeric, counts -> $1::text as counts
+select seconds::numeric, coalesce(counts -> $1::text, '{}') as counts, coalesce(refused -> $1::text, '[]') as refused
   from usage_now
- where valid_until > ${nowBy("$2")} and counts ? $1::text`,
+ where valid_until > ${nowBy("$2")} and (counts ? $1::text or refused ? $1::text)`,
 };
 
+/** A tenant's last minute. */
+export interface TenantMinute {
+  readonly byNamespace: ReadonlyMap<string, LastMinute>;
+  /** The most first. */
+  readonly refused: readonly RefusedOperations[];
+}
+
 /**
- * Returns a tenant's last minute by namespace.
+ * Returns a tenant's last minute.
  *
  * @param latestMs as DatabaseClock.
  */
@@ -88,14 +100,16 @@ export async function readLastMinute(
   runner: Runner,
   tenantId: number,
   latestMs?: number,
-): Promise<ReadonlyMap<string, LastMinute>> {
-  const rows = await runner.run<{ seconds: number; counts: CountsByNamespace[string] }>(readNowOfTenant, [
-    ...[String(tenantId), latestMs ?? null],
-  ]);
+): Promise<TenantMinute> {
+  const rows = await runner.run<{
+    seconds: number;
+    counts: CountsByNamespace[string];
+    refused: readonly RefusedOperations[];
+  }>(readNowOfTenant, [String(tenantId), latestMs ?? null]);
   const byNamespace = new Map<string, LastMinute>();
   for (const { seconds, counts } of rows)
     for (const [namespace, of] of Object.entries(counts)) addReplica(byNamespace, namespace, of, seconds);
-  return byNamespace;
+  return { byNamespace, refused: sumRefused(rows.flatMap(({ refused }) => refused)) };
 }
 
 const readNowOfAll = {
@@ -124,7 +138,8 @@ export async function readLastMinutes(
 
 /** Adds what one replica counted in some seconds. */
 function addReplica<Key>(sums: Map<Key, LastMinute>, key: Key, counts: RecentCounts, seconds: number): void {
-  const counted = { counts, claimsPerSecond: attempts(counts) / seconds };
+  const { answered, refused } = answeredAndRefused(counts);
+  const counted = { counts, claimsPerSecond: answered / seconds, refusedPerSecond: refused / seconds };
   sums.set(key, addLastMinutes(sums.get(key) ?? UNUSED, counted));
 }
 
@@ -133,6 +148,7 @@ export function addLastMinutes(one: LastMinute, other: LastMinute): LastMinute {
   return {
     counts: sumOf(one.counts, other.counts),
     claimsPerSecond: one.claimsPerSecond + other.claimsPerSecond,
+    refusedPerSecond: one.refusedPerSecond + other.refusedPerSecond,
   };
 }
 
@@ -141,7 +157,7 @@ export interface UsedMinute {
   readonly tenantId: number;
   readonly minuteMs: number;
   readonly counts: RecentCounts;
-  readonly peakClaimsPerSecond: number;
+  readonly peakCallsPerSecond: number;
 }
 
 /** Each replica has a row for each minute in which it was used: each is read once, regardless of the number of tenants. */
@@ -169,7 +185,7 @@ export async function readMinutes(
   minutes: number,
   latestMs?: number,
 ): Promise<readonly UsedMinute[]> {
-  const rows = await runner.run<Omit<UsedMinute, "peakClaimsPerSecond">>(readMinuteRows, [
+  const rows = await runner.run<Omit<UsedMinute, "peakCallsPerSecond">>(readMinuteRows, [
     ...[textArray(tenantIds.map(String)), minutes, latestMs ?? null],
   ]);
   const found = new Map<string, UsedMinute>();
@@ -180,7 +196,7 @@ export async function readMinutes(
       tenantId,
       minuteMs,
       counts: sumOf(before?.counts ?? [], counts.slice(0, RECENT_COUNTERS.length)),
-      peakClaimsPerSecond: (before?.peakClaimsPerSecond ?? 0) + (counts[RECENT_COUNTERS.length] ?? 0) / 1000,
+      peakCallsPerSecond: (before?.peakCallsPerSecond ?? 0) + (counts[RECENT_COUNTERS.length] ?? 0) / 1000,
     });
   }
   return [...found.values()];

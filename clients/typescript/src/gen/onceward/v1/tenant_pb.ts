@@ -15,7 +15,7 @@ import type { JsonObject, Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file onceward/v1/tenant.proto.
  */
 export const file_onceward_v1_tenant: GenFile = /*@__PURE__*/
-  fileDesc("ChhvbmNld2FyZC92MS90ZW5hbnQucHJvdG8SC29uY2V3YXJkLnYxIq4DCgZUZW5hbnQSJAoEbmFtZRgBIAEoCUIWwuEYEloQUmVjb3JkLm5hbWVzcGFjZRIoCgVzdGF0ZRgCIAEoDjIZLm9uY2V3YXJkLnYxLlRlbmFudC5TdGF0ZRIjCgZwb2xpY3kYAyABKAsyEy5vbmNld2FyZC52MS5Qb2xpY3kSLQoQZWZmZWN0aXZlX3BvbGljeRgEIAEoCzITLm9uY2V3YXJkLnYxLlBvbGljeRIwCg1wb2xpY3lfYm91bmRzGAUgASgLMhkub25jZXdhcmQudjEuUG9saWN5Qm91bmRzEiMKBnF1b3RhcxgGIAEoCzITLm9uY2V3YXJkLnYxLlF1b3RhcxIuCgpjcmVhdGVkX2F0GAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIMCgRldGFnGAggASgJImsKBVN0YXRlEhUKEVNUQVRFX1VOU1BFQ0lGSUVEEAASEAoMU1RBVEVfQUNUSVZFEAESEwoPU1RBVEVfU1VTUEVOREVEEAISEgoOU1RBVEVfREVMRVRJTkcQAxIQCgxTVEFURV9NT1ZJTkcQBCKrAQoJTmFtZXNwYWNlEgwKBG5hbWUYASABKAkSIwoGcG9saWN5GAIgASgLMhMub25jZXdhcmQudjEuUG9saWN5Ei0KEGVmZmVjdGl2ZV9wb2xpY3kYAyABKAsyEy5vbmNld2FyZC52MS5Qb2xpY3kSLgoKY3JlYXRlZF9hdBgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDAoEZXRhZxgFIAEoCSJyCg9SZXRlbnRpb25FZmZlY3QSFwoPcmVjb3Jkc19jaGFuZ2VkGAEgASgDEhkKEXJlY29yZHNfZm9yZ290dGVuGAIgASgDEhgKEHJlY29yZHNfZXhhbWluZWQYAyABKAMSEQoJdHJ1bmNhdGVkGAQgASgIItQECglSZWNvcmRKb2ISCgoCaWQYASABKAMSKQoEa2luZBgCIAEoDjIbLm9uY2V3YXJkLnYxLlJlY29yZEpvYi5LaW5kEhEKCW5hbWVzcGFjZRgDIAEoCRIrCgVzdGF0ZRgEIAEoDjIcLm9uY2V3YXJkLnYxLlJlY29yZEpvYi5TdGF0ZRIYChByZWNvcmRzX2V4YW1pbmVkGAUgASgDEhcKD3JlY29yZHNfY2hhbmdlZBgGIAEoAxIZChFyZWNvcmRzX2ZvcmdvdHRlbhgHIAEoAxIuCgpjcmVhdGVkX2F0GAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBItCglzdGFydHNfYXQYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC2ZpbmlzaGVkX2F0GAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIYChByZWNvcmRzX21hdGNoaW5nGAsgASgDEhoKEnJlY29yZHNfbGVmdF9hbG9uZRgMIAEoAyJRCgRLaW5kEhQKEEtJTkRfVU5TUEVDSUZJRUQQABIQCgxLSU5EX1JFU1RBTVAQARIPCgtLSU5EX0ZPUkdFVBACEhAKDEtJTkRfUkVTT0xWRRADImkKBVN0YXRlEhUKEVNUQVRFX1VOU1BFQ0lGSUVEEAASEQoNU1RBVEVfV0FJVElORxABEhEKDVNUQVRFX1JVTk5JTkcQAhIOCgpTVEFURV9ET05FEAMSEwoPU1RBVEVfQ0FOQ0VMTEVEEAQinwMKBkFwaUtleRIKCgJpZBgBIAEoCRImCgRyb2xlGAIgASgOMhgub25jZXdhcmQudjEuQXBpS2V5LlJvbGUSFgoFbGFiZWwYAyABKAlCB8LhGAMQgAESLgoKbmFtZXNwYWNlcxgEIAMoCUIawuEYFhBkahJaEFJlY29yZC5uYW1lc3BhY2USLgoKY3JlYXRlZF9hdBgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKZXhwaXJlc19hdBgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKcmV2b2tlZF9hdBgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMAoMbGFzdF91c2VkX2F0GAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJXCgRSb2xlEhQKEFJPTEVfVU5TUEVDSUZJRUQQABIPCgtST0xFX0NBTExFUhABEhUKEVJPTEVfVEVOQU5UX0FETUlOEAISEQoNUk9MRV9PUEVSQVRPUhADIqQDCgpBdWRpdEV2ZW50EgoKAmlkGAEgASgDEiYKAmF0GAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZ0ZW5hbnQYAyABKAkSDQoFYWN0b3IYBCABKAkSDgoGYWN0aW9uGAUgASgJEg4KBnRhcmdldBgGIAEoCRIwCgdvdXRjb21lGAcgASgOMh8ub25jZXdhcmQudjEuQXVkaXRFdmVudC5PdXRjb21lEg4KBmRlbmlhbBgIIAEoCRIOCgZyZWFzb24YCSABKAkSJwoGYmVmb3JlGAogASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdBImCgVhZnRlchgLIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QSEgoKcmVxdWVzdF9pZBgMIAEoCRINCgVjYWxscxgNIAEoBRITCgthY3Rvcl9sYWJlbBgOIAEoCSJICgdPdXRjb21lEhcKE09VVENPTUVfVU5TUEVDSUZJRUQQABIQCgxPVVRDT01FX0RPTkUQARISCg5PVVRDT01FX0RFTklFRBACIowECglVc2FnZUhvdXISEQoJbmFtZXNwYWNlGAEgASgJEigKBGhvdXIYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBmNsYWltcxgDIAEoAxIPCgdncmFudGVkGAQgASgDEhAKCHJlcGxheWVkGAUgASgDEhMKC2luX3Byb2dyZXNzGAYgASgDEhEKCWFtYmlndW91cxgHIAEoAxISCgptaXNtYXRjaGVzGAggASgDEhAKCHJlY2xhaW1zGAkgASgDEg4KBmZlbmNlZBgKIAEoAxITCgtjb21wbGV0aW9ucxgLIAEoAxINCgVzd2VwdBgMIAEoAxI0Cg9yZXBlYXRfbGF0ZW5lc3MYDSADKAsyGy5vbmNld2FyZC52MS5MYXRlbmVzc0J1Y2tldBIZChFsYXRlX2tleXNfcmVmdXNlZBgOIAEoAxIZChFsYXRlX2tleXNfZ3JhbnRlZBgPIAEoAxIYChB3aXRob3V0X2tleV90aW1lGBAgASgDEhcKD3JlZnVzZWRfYnlfcmF0ZRgRIAEoAxIeChZyZWZ1c2VkX2J5X2NvbmN1cnJlbmN5GBIgASgDEhoKEnJlZnVzZWRfYnlfcmVjb3JkcxgTIAEoAxIYChByZWZ1c2VkX2J5X2J5dGVzGBQgASgDEhgKEHdvdWxkX2JlX3JlZnVzZWQYFSABKAMi9wIKCFVzYWdlTm93EhEKCW5hbWVzcGFjZRgBIAEoCRIZChFjbGFpbXNfcGVyX3NlY29uZBgCIAEoARIOCgZjbGFpbXMYAyABKAMSEgoKZHVwbGljYXRlcxgEIAEoAxISCgptaXNtYXRjaGVzGAUgASgDEhkKEWxhdGVfa2V5c19yZWZ1c2VkGAYgASgDEhcKD3JlZnVzZWRfYnlfcmF0ZRgHIAEoAxIeChZyZWZ1c2VkX2J5X2NvbmN1cnJlbmN5GAggASgDEhoKEnJlZnVzZWRfYnlfcmVjb3JkcxgJIAEoAxIYChByZWZ1c2VkX2J5X2J5dGVzGAogASgDEhgKEHdvdWxkX2JlX3JlZnVzZWQYCyABKAMSMQoObWVkaWFuX2xhdGVuY3kYDCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SLgoLcDk5X2xhdGVuY3kYDSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24i1wEKC1VzYWdlTWludXRlEioKBm1pbnV0ZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDgoGY2xhaW1zGAIgASgDEhIKCmR1cGxpY2F0ZXMYAyABKAMSEgoKbWlzbWF0Y2hlcxgEIAEoAxIZChFsYXRlX2tleXNfcmVmdXNlZBgFIAEoAxIPCgdyZWZ1c2VkGAYgASgDEhgKEHdvdWxkX2JlX3JlZnVzZWQYByABKAMSHgoWcGVha19jbGFpbXNfcGVyX3NlY29uZBgIIAEoASJLCg5MYXRlbmVzc0J1Y2tldBIoCgV1cF90bxgBIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIPCgdyZXBlYXRzGAIgASgDQkYKD2NvbS5vbmNld2FyZC52MUILVGVuYW50UHJvdG9QAVoWb25jZXdhcmQvdjE7b25jZXdhcmR2MaoCC09uY2V3YXJkLlYxYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_struct, file_google_protobuf_timestamp, file_onceward_v1_facts, file_onceward_v1_policy]);
+  fileDesc("ChhvbmNld2FyZC92MS90ZW5hbnQucHJvdG8SC29uY2V3YXJkLnYxIq4DCgZUZW5hbnQSJAoEbmFtZRgBIAEoCUIWwuEYEloQUmVjb3JkLm5hbWVzcGFjZRIoCgVzdGF0ZRgCIAEoDjIZLm9uY2V3YXJkLnYxLlRlbmFudC5TdGF0ZRIjCgZwb2xpY3kYAyABKAsyEy5vbmNld2FyZC52MS5Qb2xpY3kSLQoQZWZmZWN0aXZlX3BvbGljeRgEIAEoCzITLm9uY2V3YXJkLnYxLlBvbGljeRIwCg1wb2xpY3lfYm91bmRzGAUgASgLMhkub25jZXdhcmQudjEuUG9saWN5Qm91bmRzEiMKBnF1b3RhcxgGIAEoCzITLm9uY2V3YXJkLnYxLlF1b3RhcxIuCgpjcmVhdGVkX2F0GAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIMCgRldGFnGAggASgJImsKBVN0YXRlEhUKEVNUQVRFX1VOU1BFQ0lGSUVEEAASEAoMU1RBVEVfQUNUSVZFEAESEwoPU1RBVEVfU1VTUEVOREVEEAISEgoOU1RBVEVfREVMRVRJTkcQAxIQCgxTVEFURV9NT1ZJTkcQBCKrAQoJTmFtZXNwYWNlEgwKBG5hbWUYASABKAkSIwoGcG9saWN5GAIgASgLMhMub25jZXdhcmQudjEuUG9saWN5Ei0KEGVmZmVjdGl2ZV9wb2xpY3kYAyABKAsyEy5vbmNld2FyZC52MS5Qb2xpY3kSLgoKY3JlYXRlZF9hdBgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDAoEZXRhZxgFIAEoCSKPAQoPUmV0ZW50aW9uRWZmZWN0EhcKD3JlY29yZHNfY2hhbmdlZBgBIAEoAxIZChFyZWNvcmRzX2ZvcmdvdHRlbhgCIAEoAxIYChByZWNvcmRzX2V4YW1pbmVkGAMgASgDEhEKCXRydW5jYXRlZBgEIAEoCBIbChNhbWJpZ3VvdXNfZm9yZ290dGVuGAUgASgDItQECglSZWNvcmRKb2ISCgoCaWQYASABKAMSKQoEa2luZBgCIAEoDjIbLm9uY2V3YXJkLnYxLlJlY29yZEpvYi5LaW5kEhEKCW5hbWVzcGFjZRgDIAEoCRIrCgVzdGF0ZRgEIAEoDjIcLm9uY2V3YXJkLnYxLlJlY29yZEpvYi5TdGF0ZRIYChByZWNvcmRzX2V4YW1pbmVkGAUgASgDEhcKD3JlY29yZHNfY2hhbmdlZBgGIAEoAxIZChFyZWNvcmRzX2ZvcmdvdHRlbhgHIAEoAxIuCgpjcmVhdGVkX2F0GAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBItCglzdGFydHNfYXQYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC2ZpbmlzaGVkX2F0GAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIYChByZWNvcmRzX21hdGNoaW5nGAsgASgDEhoKEnJlY29yZHNfbGVmdF9hbG9uZRgMIAEoAyJRCgRLaW5kEhQKEEtJTkRfVU5TUEVDSUZJRUQQABIQCgxLSU5EX1JFU1RBTVAQARIPCgtLSU5EX0ZPUkdFVBACEhAKDEtJTkRfUkVTT0xWRRADImkKBVN0YXRlEhUKEVNUQVRFX1VOU1BFQ0lGSUVEEAASEQoNU1RBVEVfV0FJVElORxABEhEKDVNUQVRFX1JVTk5JTkcQAhIOCgpTVEFURV9ET05FEAMSEwoPU1RBVEVfQ0FOQ0VMTEVEEAQinwMKBkFwaUtleRIKCgJpZBgBIAEoCRImCgRyb2xlGAIgASgOMhgub25jZXdhcmQudjEuQXBpS2V5LlJvbGUSFgoFbGFiZWwYAyABKAlCB8LhGAMQgAESLgoKbmFtZXNwYWNlcxgEIAMoCUIawuEYFhBkahJaEFJlY29yZC5uYW1lc3BhY2USLgoKY3JlYXRlZF9hdBgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKZXhwaXJlc19hdBgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKcmV2b2tlZF9hdBgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMAoMbGFzdF91c2VkX2F0GAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJXCgRSb2xlEhQKEFJPTEVfVU5TUEVDSUZJRUQQABIPCgtST0xFX0NBTExFUhABEhUKEVJPTEVfVEVOQU5UX0FETUlOEAISEQoNUk9MRV9PUEVSQVRPUhADIqQDCgpBdWRpdEV2ZW50EgoKAmlkGAEgASgDEiYKAmF0GAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZ0ZW5hbnQYAyABKAkSDQoFYWN0b3IYBCABKAkSDgoGYWN0aW9uGAUgASgJEg4KBnRhcmdldBgGIAEoCRIwCgdvdXRjb21lGAcgASgOMh8ub25jZXdhcmQudjEuQXVkaXRFdmVudC5PdXRjb21lEg4KBmRlbmlhbBgIIAEoCRIOCgZyZWFzb24YCSABKAkSJwoGYmVmb3JlGAogASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdBImCgVhZnRlchgLIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QSEgoKcmVxdWVzdF9pZBgMIAEoCRINCgVjYWxscxgNIAEoBRITCgthY3Rvcl9sYWJlbBgOIAEoCSJICgdPdXRjb21lEhcKE09VVENPTUVfVU5TUEVDSUZJRUQQABIQCgxPVVRDT01FX0RPTkUQARISCg5PVVRDT01FX0RFTklFRBACIowECglVc2FnZUhvdXISEQoJbmFtZXNwYWNlGAEgASgJEigKBGhvdXIYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBmNsYWltcxgDIAEoAxIPCgdncmFudGVkGAQgASgDEhAKCHJlcGxheWVkGAUgASgDEhMKC2luX3Byb2dyZXNzGAYgASgDEhEKCWFtYmlndW91cxgHIAEoAxISCgptaXNtYXRjaGVzGAggASgDEhAKCHJlY2xhaW1zGAkgASgDEg4KBmZlbmNlZBgKIAEoAxITCgtjb21wbGV0aW9ucxgLIAEoAxINCgVzd2VwdBgMIAEoAxI0Cg9yZXBlYXRfbGF0ZW5lc3MYDSADKAsyGy5vbmNld2FyZC52MS5MYXRlbmVzc0J1Y2tldBIZChFsYXRlX2tleXNfcmVmdXNlZBgOIAEoAxIZChFsYXRlX2tleXNfZ3JhbnRlZBgPIAEoAxIYChB3aXRob3V0X2tleV90aW1lGBAgASgDEhcKD3JlZnVzZWRfYnlfcmF0ZRgRIAEoAxIeChZyZWZ1c2VkX2J5X2NvbmN1cnJlbmN5GBIgASgDEhoKEnJlZnVzZWRfYnlfcmVjb3JkcxgTIAEoAxIYChByZWZ1c2VkX2J5X2J5dGVzGBQgASgDEhgKEHdvdWxkX2JlX3JlZnVzZWQYFSABKAMiowMKCFVzYWdlTm93EhEKCW5hbWVzcGFjZRgBIAEoCRIZChFjbGFpbXNfcGVyX3NlY29uZBgCIAEoARIOCgZjbGFpbXMYAyABKAMSEgoKZHVwbGljYXRlcxgEIAEoAxISCgptaXNtYXRjaGVzGAUgASgDEhkKEWxhdGVfa2V5c19yZWZ1c2VkGAYgASgDEhcKD3JlZnVzZWRfYnlfcmF0ZRgHIAEoAxIeChZyZWZ1c2VkX2J5X2NvbmN1cnJlbmN5GAggASgDEhoKEnJlZnVzZWRfYnlfcmVjb3JkcxgJIAEoAxIYChByZWZ1c2VkX2J5X2J5dGVzGAogASgDEhgKEHdvdWxkX2JlX3JlZnVzZWQYCyABKAMSMQoObWVkaWFuX2xhdGVuY3kYDCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SLgoLcDk5X2xhdGVuY3kYDSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDgoGZmVuY2VkGA4gASgDEhoKEnJlZnVzZWRfcGVyX3NlY29uZBgPIAEoASJ/CgpSZWZ1c2VkTm93EhEKCW5hbWVzcGFjZRgBIAEoCRIOCgZyZWFzb24YAiABKAkSDQoFYWN0b3IYAyABKAkSDQoFbGFiZWwYBCABKAkSEgoKb3BlcmF0aW9ucxgFIAEoAxISCgVsaW1pdBgGIAEoA0gAiAEBQggKBl9saW1pdCLWAQoLVXNhZ2VNaW51dGUSKgoGbWludXRlGAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZjbGFpbXMYAiABKAMSEgoKZHVwbGljYXRlcxgDIAEoAxISCgptaXNtYXRjaGVzGAQgASgDEhkKEWxhdGVfa2V5c19yZWZ1c2VkGAUgASgDEg8KB3JlZnVzZWQYBiABKAMSGAoQd291bGRfYmVfcmVmdXNlZBgHIAEoAxIdChVwZWFrX2NhbGxzX3Blcl9zZWNvbmQYCCABKAEiSwoOTGF0ZW5lc3NCdWNrZXQSKAoFdXBfdG8YASABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDwoHcmVwZWF0cxgCIAEoA0JGCg9jb20ub25jZXdhcmQudjFCC1RlbmFudFByb3RvUAFaFm9uY2V3YXJkL3YxO29uY2V3YXJkdjGqAgtPbmNld2FyZC5WMWIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_struct, file_google_protobuf_timestamp, file_onceward_v1_facts, file_onceward_v1_policy]);
 
 /**
  * A customer of the service.
@@ -222,6 +222,13 @@ export type RetentionEffect = Message<"onceward.v1.RetentionEffect"> & {
    * @generated from field: bool truncated = 4;
    */
   truncated: boolean;
+
+  /**
+   * The forgotten records that are AMBIGUOUS: with them goes what is known of effects that wait for a decision.
+   *
+   * @generated from field: int64 ambiguous_forgotten = 5;
+   */
+  ambiguousForgotten: bigint;
 };
 
 /**
@@ -864,14 +871,14 @@ export type UsageNow = Message<"onceward.v1.UsageNow"> & {
   namespace: string;
 
   /**
-   * Claims that were answered or refused, a second.
+   * Answered claims, a second.
    *
    * @generated from field: double claims_per_second = 2;
    */
   claimsPerSecond: number;
 
   /**
-   * Answered claims.
+   * Answered claims, as UsageHour.claims.
    *
    * @generated from field: int64 claims = 3;
    */
@@ -933,6 +940,20 @@ export type UsageNow = Message<"onceward.v1.UsageNow"> & {
    * @generated from field: google.protobuf.Duration p99_latency = 13;
    */
   p99Latency?: Duration | undefined;
+
+  /**
+   * As UsageHour.
+   *
+   * @generated from field: int64 fenced = 14;
+   */
+  fenced: bigint;
+
+  /**
+   * Calls and operations that a quota refused, a second. They are not among `claims_per_second`.
+   *
+   * @generated from field: double refused_per_second = 15;
+   */
+  refusedPerSecond: number;
 };
 
 /**
@@ -941,6 +962,61 @@ export type UsageNow = Message<"onceward.v1.UsageNow"> & {
  */
 export const UsageNowSchema: GenMessage<UsageNow> = /*@__PURE__*/
   messageDesc(file_onceward_v1_tenant, 7);
+
+/**
+ * The operations of an API key that were refused in the last minute for one reason. Calls that were denied before they were read
+ * are in the audit events. A replica counts the first 100 combinations of a tenant and 1,000 in all.
+ *
+ * @generated from message onceward.v1.RefusedNow
+ */
+export type RefusedNow = Message<"onceward.v1.RefusedNow"> & {
+  /**
+   * As UsageNow.namespace.
+   *
+   * @generated from field: string namespace = 1;
+   */
+  namespace: string;
+
+  /**
+   * An ErrorReason's name.
+   *
+   * @generated from field: string reason = 2;
+   */
+  reason: string;
+
+  /**
+   * As AuditEvent.actor.
+   *
+   * @generated from field: string actor = 3;
+   */
+  actor: string;
+
+  /**
+   * The label of the API key; empty for a token.
+   *
+   * @generated from field: string label = 4;
+   */
+  label: string;
+
+  /**
+   * @generated from field: int64 operations = 5;
+   */
+  operations: bigint;
+
+  /**
+   * The quota that refused them, as it is now; unset for other reasons.
+   *
+   * @generated from field: optional int64 limit = 6;
+   */
+  limit?: bigint | undefined;
+};
+
+/**
+ * Describes the message onceward.v1.RefusedNow.
+ * Use `create(RefusedNowSchema)` to create a new message.
+ */
+export const RefusedNowSchema: GenMessage<RefusedNow> = /*@__PURE__*/
+  messageDesc(file_onceward_v1_tenant, 8);
 
 /**
  * The sums of a minute, as the replicas counted it.
@@ -990,11 +1066,11 @@ export type UsageMinute = Message<"onceward.v1.UsageMinute"> & {
   wouldBeRefused: bigint;
 
   /**
-   * The highest rate of claims, answered or refused, within about 5 s of the minute (ONCEWARD_USAGE_FLUSH).
+   * The highest rate of calls: claims and what a quota refused, within about 5 s of the minute (ONCEWARD_USAGE_FLUSH).
    *
-   * @generated from field: double peak_claims_per_second = 8;
+   * @generated from field: double peak_calls_per_second = 8;
    */
-  peakClaimsPerSecond: number;
+  peakCallsPerSecond: number;
 };
 
 /**
@@ -1002,7 +1078,7 @@ export type UsageMinute = Message<"onceward.v1.UsageMinute"> & {
  * Use `create(UsageMinuteSchema)` to create a new message.
  */
 export const UsageMinuteSchema: GenMessage<UsageMinute> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_tenant, 8);
+  messageDesc(file_onceward_v1_tenant, 9);
 
 /**
  * Repeats that arrived at most `up_to` after the first claim, and later than a fifth less: 1 s, 1.2 s, 1.5 s and so on.
@@ -1028,5 +1104,5 @@ export type LatenessBucket = Message<"onceward.v1.LatenessBucket"> & {
  * Use `create(LatenessBucketSchema)` to create a new message.
  */
 export const LatenessBucketSchema: GenMessage<LatenessBucket> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_tenant, 9);
+  messageDesc(file_onceward_v1_tenant, 10);
 

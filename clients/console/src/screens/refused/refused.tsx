@@ -1,0 +1,64 @@
+import { ALL_REFUSALS, CAUSES, refusedCount } from "@onceward/words/refusals";
+import { useSearchParams } from "wouter";
+import { commandLine } from "../../format/command.ts";
+import { asTitle, formatCount, formatNoun } from "../../format/quantity.ts";
+import { CliHint } from "../../parts/copy-button.tsx";
+import { DataTable } from "../../parts/data-table.tsx";
+import { FilterBar, NamespaceField, useNamespace } from "../../parts/filter-bar.tsx";
+import { Empty, ErrorState, Loading, Unanswered } from "../../parts/list-states.tsx";
+import { RefusedNowTable } from "../../parts/refused-now.tsx";
+import { Screen } from "../../shell/screen.tsx";
+import { countsOf } from "../home/checks.tsx";
+import { useRecentHours, useUsageNow } from "../home/use-hours.ts";
+
+/** The screen "Refused calls": what is refused now and in 24 hours, to whom, and what to do. */
+export default function Refused() {
+  const [parameters] = useSearchParams();
+  const namespace = useNamespace(parameters.get("namespace") ?? "");
+  const now = useUsageNow(namespace);
+  const { bars, error, retry } = useRecentHours(namespace, "24h");
+  const total = now.data?.total;
+  const ofDay = bars && countsOf(bars);
+  const causes = ALL_REFUSALS.filter((name) => ofDay !== undefined && ofDay[name] > 0);
+  return (
+    <Screen
+      title="Refused calls"
+      answer={
+        total === undefined
+          ? "Counting…"
+          : `${formatNoun(refusedCount(total), "call was", "calls were")} refused in the last minute.`
+      }
+    >
+      <FilterBar>
+        <NamespaceField value={namespace} />
+      </FilterBar>
+      {now.data === undefined ? (
+        <Unanswered query={now} rows={4} />
+      ) : now.data.refused.length === 0 ? (
+        <Empty>No operation was refused in the last minute.</Empty>
+      ) : (
+        <RefusedNowTable refused={now.data.refused} />
+      )}
+      <h2>The last 24 hours</h2>
+      {error !== undefined ? (
+        <ErrorState error={error} retry={retry} />
+      ) : ofDay === undefined ? (
+        <Loading rows={4} />
+      ) : causes.length === 0 ? (
+        <Empty>No call was refused.</Empty>
+      ) : (
+        <DataTable
+          caption="Refused calls by cause"
+          rows={causes}
+          rowKey={(name) => name}
+          columns={[
+            ["Why", (name) => asTitle(CAUSES[name].phrase)],
+            ["Calls", (name) => formatCount(ofDay[name]), "number"],
+            ["What to do", (name) => CAUSES[name].remedy],
+          ]}
+        />
+      )}
+      <CliHint command={commandLine("onceward usage now", {}, namespace === "" ? [] : [namespace])} />
+    </Screen>
+  );
+}
