@@ -126,6 +126,5 @@ test("usage is shown by hour, with how late duplicates came", async () => {
   expect(exit).toBe(0);
   expect(stdout).toMatch(/ charges +3 +1 +2 +0 +2 /);
   expect(stdout).toContain("How late duplicates came in charges");
-  expect(stdout).toMatch(/A key retention of \w+ covers 100 % of them\./);
   expect((await cli("usage", "show", "--by-hour", "--wide")).stdout).toMatch(/ all +3 +1 +2 +0 +2 .*\n$/);
 });

@@ -37,7 +37,7 @@ describeInBrowser("The screen API keys", () => {
     expect(made?.role).toBe(ApiKey_Role.TENANT_ADMIN);
     const row = page.getByRole("row").filter({ hasText: made?.id ?? "?" });
     await row.getByText(`by ${partsOf(adminKey).id}`).waitFor();
-    await row.getByText(/^in (29|30) d$/).waitFor();
+    await row.getByText(/^in (29|30)d$/).waitFor();
 
     const kept = await page.evaluate(() =>
       JSON.stringify([location.href, history.state, { ...localStorage }, { ...sessionStorage }]),

@@ -131,7 +131,7 @@ describeInBrowser("The screen Audit", () => {
        from tenants, generate_series(1, 10001) where name = $1`,
       [tenant],
     );
-    await page.getByLabel("Tenant").fill(tenant);
+    await page.getByLabel("Tenant", { exact: true }).fill(tenant);
     await page.getByLabel("Actor").fill("crowd");
     await page.getByRole("button", { name: "Filter" }).click();
     await expect.poll(() => rows.count()).toBe(50);

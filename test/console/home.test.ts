@@ -53,7 +53,7 @@ describeInBrowser("The screen Home", () => {
     const main = await page.locator("main").innerText();
     // The worst problem is the title, with the button that leads to it.
     expect(await page.getByRole("heading", { level: 1 }).innerText()).toMatch(
-      new RegExp(`^${matching} records wait for you, the oldest for \\d+ `),
+      new RegExp(`^${matching} records wait for you, the oldest for \\d+[dhms]`),
     );
     expect(await page.getByRole("link", { name: "Decide", exact: true }).getAttribute("href")).toBe(
       "/console/ambiguous",

@@ -26,11 +26,11 @@ function listEvents(pool: Pool, tenant: number | string | undefined) {
 export const ADMINISTRATION_WORK: ExplainedWork = {
   byKeys: {
     "find a key": (pool) => findKey(pool, { tenantId: CROWDED_TENANT, key: crowdedKey(7) }, "", BATCH_ROWS),
-    "find the beginning of a key": (pool) =>
-      findKeyPrefix(pool, PREFIX, { namespace: "", key: "" }, BATCH_ROWS),
     "list namespaces": (pool) => listNamespaceResources(pool, CROWDED_TENANT, "", BATCH_ROWS),
   },
   overARange: {
+    "find the beginning of a key": (pool) =>
+      findKeyPrefix(pool, PREFIX, { namespace: "", key: "" }, BATCH_ROWS),
     "count records": (pool) =>
       countRecords(pool, { tenantId: CROWDED_TENANT, namespace: "charges", afterKey: "" }),
     "list namespaces in use": (pool) => findNamespacesInUse(pool, CROWDED_TENANT, "", BATCH_ROWS),

@@ -112,11 +112,11 @@ function Dashboard({ checks, namespace, recent, now }: AnswersProps) {
   const [range] = offered.find(([each]) => each === asked) ?? ["24h"];
   return (
     <>
+      <Checks checks={checks} />
+      {connection === "answering" && checks.some(isFailed) && <RetryFailed />}
       {recent.bars !== undefined && totalOf(recent.bars, "claims") > 0 && (
         <DuplicatesStopped bars={recent.bars} {...(now?.total && { now: now.total })} />
       )}
-      <Checks checks={checks} />
-      {connection === "answering" && checks.some(isFailed) && <RetryFailed />}
       <h2>Traffic</h2>
       <FilterBar>
         <NamespaceField value={namespace} />

@@ -1,3 +1,4 @@
+import { useQuery } from "@connectrpc/connect-query";
 import { NAMESPACE_PATTERN } from "@onceward/gen/limits.ts";
 import type { Policy } from "@onceward/gen/onceward/v1/policy_pb.ts";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
@@ -32,6 +33,9 @@ export default function Namespaces() {
   const { list, prefix } = useFilters(["list", "prefix"]);
   const isUndeclared = list === UNDECLARED;
   const { namespaces: allowed } = useSession();
+  const undeclared = useQuery(TenantAdminService.method.listUndeclaredNamespaces, {
+    pageSize: ADVISED_AT_ONCE,
+  });
   return (
     <Screen
       title="Namespaces"
@@ -49,6 +53,7 @@ export default function Namespaces() {
         </Link>
         <Link href={listHref(UNDECLARED, prefix)} aria-current={isUndeclared ? "page" : undefined}>
           Used, not declared
+          {undeclared.data && ` ${undeclared.data.names.length}${undeclared.data.nextPageToken && "+"}`}
         </Link>
       </nav>
       <Jump prefix={prefix} />
