@@ -133,6 +133,8 @@ test("operator usage shows a tenant's records beside its quota", async () => {
   await expect
     .poll(row)
     .toContainEqual(
-      expect.stringMatching(new RegExp(`^${tenant.name} +\\S+ +\\S+ +1 +0 +\\S+ +1 of 1000 +\\d+ of 5368709120 `)),
+      expect.stringMatching(
+        new RegExp(`^${tenant.name} +\\S+ +\\S+ +1 +0 +\\S+ +1 of 1000 +\\d+ of 5368709120 `),
+      ),
     );
 });
