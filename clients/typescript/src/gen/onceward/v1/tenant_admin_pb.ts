@@ -1811,6 +1811,8 @@ export type GetRetentionAdviceResponse = Message<"onceward.v1.GetRetentionAdvice
   candidates: RetentionCandidate[];
 
   /**
+   * The one judgement of the key retention in force: console and command line show this one.
+   *
    * @generated from field: onceward.v1.GetRetentionAdviceResponse.Verdict verdict = 5;
    */
   verdict: GetRetentionAdviceResponse_Verdict;

@@ -999,6 +999,8 @@ export type RefusedNow = Message<"onceward.v1.RefusedNow"> & {
   label: string;
 
   /**
+   * How many were refused. A batch that was refused before it was read is not among them.
+   *
    * @generated from field: int64 operations = 5;
    */
   operations: bigint;
