@@ -8,8 +8,8 @@ import { collectPages, type PageRequest } from "./pages.ts";
 import type { Session } from "./session.ts";
 import { renderFacts } from "./table.ts";
 
-/** Keys that are searched for the one of an id. */
-const MAX_SEARCHED = 10_000;
+/** Keys of a page that is searched. */
+const PAGE_SIZE = 1000;
 
 /** A page of API keys. */
 interface KeyPage {
@@ -24,9 +24,11 @@ export async function confirmRevocation(
   id: string,
   list: (page: PageRequest) => Promise<KeyPage>,
 ): Promise<void> {
-  const { items } = await collectPages(MAX_SEARCHED, async (page) => {
+  const { items } = await collectPages(PAGE_SIZE, async (page) => {
     const { apiKeys, nextPageToken } = await list(page);
-    return { items: apiKeys.filter((key) => key.id === id), nextPageToken };
+    const found = apiKeys.filter((key) => key.id === id);
+    // An id has one key: no page after it is read.
+    return { items: found, nextPageToken: found.length > 0 ? "" : nextPageToken };
   });
   const effect = [...items.map(describeKey), REVOKE_KEY].join("");
   await confirm(session, options, { effect, question: `Revoke key ${id}?`, typed: id });
