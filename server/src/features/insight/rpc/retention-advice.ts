@@ -16,7 +16,7 @@ import {
 import type { AdministrationParts, TenantAdminRpcs } from "../../administration/services.ts";
 import { findNamespaceResources } from "../../administration/store/namespaces.ts";
 import { administeredNamespace, administeredNamespaces } from "../../administration/tenant/own-tenant.ts";
-import { latenessLimitMs } from "../../usage/lateness.ts";
+import { latenessMessage } from "../../usage/rpc/usage.ts";
 import { readUsage } from "../../usage/store/usage.ts";
 import { QUOTA_REFUSALS, type UsageCounter } from "../../usage/usage.ts";
 import { adviseRetention, type Candidate, latenessOf, type Verdict } from "../domain/advice.ts";
@@ -138,12 +138,7 @@ async function advise(runner: Runner, query: AdviceQuery): Promise<GetRetentionA
         ? GetRetentionAdviceResponse_Verdict.ALL_REFUSED
         : VERDICTS[verdict.kind],
       ...(advisedS !== undefined && { advisedRetention: seconds(advisedS) }),
-      lateness: [...latenessOf(observations)]
-        .sort(([a], [b]) => a - b)
-        .map(([bucket, repeats]) => {
-          const limitMs = latenessLimitMs(bucket);
-          return { repeats: BigInt(repeats), ...(limitMs !== undefined && { upTo: duration(limitMs) }) };
-        }),
+      lateness: [...latenessOf(observations)].sort(([a], [b]) => a - b).map(latenessMessage),
     });
   });
 }

@@ -86,11 +86,17 @@ function usageSum({ hourMs, counters }: UsageSum) {
 /** Returns the buckets that have repeats, and the last one. */
 function latenessBuckets(repeats: LatenessCounts): LatenessBucket[] {
   const last: [number, number][] = repeats.has(LAST_LATENESS_BUCKET) ? [] : [[LAST_LATENESS_BUCKET, 0]];
-  return [...repeats, ...last].map(([bucket, count]) => {
-    const limitMs = latenessLimitMs(bucket);
-    return create(LatenessBucketSchema, {
-      repeats: BigInt(count),
-      ...(limitMs !== undefined && { upTo: duration(limitMs) }),
-    });
+  return [...repeats, ...last].map(latenessMessage);
+}
+
+/** Returns a bucket of repeats as callers see it. */
+export function latenessMessage([bucket, repeats]: readonly [
+  bucket: number,
+  repeats: number,
+]): LatenessBucket {
+  const limitMs = latenessLimitMs(bucket);
+  return create(LatenessBucketSchema, {
+    repeats: BigInt(repeats),
+    ...(limitMs !== undefined && { upTo: duration(limitMs) }),
   });
 }
