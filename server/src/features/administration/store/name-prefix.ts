@@ -1,5 +1,4 @@
-/** Higher than every character of a name. */
-const HIGHEST = "~";
+import { HIGHEST } from "../../jobs/store/list-records.ts";
 
 /**
  * Returns the texts between which all names that begin with a prefix are, in byte order: above `after`, below `before`.

@@ -153,8 +153,8 @@ export function startOf({ namespace, keyPrefix, key }: KeyRange): RecordCursor {
  * Lower than every character that a key or a namespace may contain: sorts between a text and all longer ones.
  */
 const LOWEST = "\u0001";
-/** Higher than every namespace. */
-const HIGHEST = "~";
+/** Higher than every character of a namespace's name, and so than every namespace. */
+export const HIGHEST = "~";
 
 /** Returns the first position after a record. */
 export function cursorBehind({ namespace, key }: RecordCursor): RecordCursor {
