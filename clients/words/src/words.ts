@@ -15,6 +15,11 @@ export function formatEstimate(value: number): string {
   return SHORT.format(value);
 }
 
+/** Returns the upper bound of a measured latency, such as "≤ 64ms": true ones are known to a power of two. */
+export function formatLatency(maxMs: number): string {
+  return `≤ ${formatEstimate(maxMs)}ms`;
+}
+
 /** Returns a share from 0 to 1 as a percentage with three digits. */
 export function formatShare(share: number): string {
   return PERCENT.format(share);

@@ -9,7 +9,7 @@ import {
 } from "@onceward/client/proto";
 import type { Command } from "commander";
 import { refusedCount } from "#words/refusals";
-import { formatEstimate } from "#words/words";
+import { formatLatency } from "#words/words";
 import { createTenantAdmin } from "../clients.ts";
 import type { Host } from "../host.ts";
 import { requireNamespace } from "../known-names.ts";
@@ -64,7 +64,7 @@ const NOW_COLUMNS: readonly (readonly [string, (now: UsageNow) => string])[] = [
 ];
 
 function latency(duration: Duration | undefined): string {
-  return duration === undefined ? "-" : `≤ ${formatEstimate(durationMs(duration))}ms`;
+  return duration === undefined ? "-" : formatLatency(durationMs(duration));
 }
 
 function describeNow({ total, namespaces, refused }: GetUsageNowResponse, name: string): string {

@@ -1,6 +1,7 @@
 import { durationMs } from "@bufbuild/protobuf/wkt";
 import type { UsageNow } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { rateWords, refusalWords } from "@onceward/words/refusals";
+import { formatLatency } from "@onceward/words/words";
 import { formatCount, formatEstimate } from "../../format/quantity.ts";
 import { DataTable } from "../../parts/data-table.tsx";
 
@@ -33,5 +34,5 @@ export function NowTable({ namespaces }: { readonly namespaces: readonly UsageNo
 const MAX_ROWS = 10;
 
 function latency(duration: UsageNow["p99Latency"]): string {
-  return duration === undefined ? "–" : `≤ ${formatEstimate(durationMs(duration))}ms`;
+  return duration === undefined ? "–" : formatLatency(durationMs(duration));
 }
