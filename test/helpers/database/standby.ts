@@ -104,15 +104,11 @@ async function untilCommitsWait(control: pg.Pool, standby: EmbeddedPostgres): Pr
     await replay.connect();
     await replay.query("select pg_wal_replay_pause()");
     const { rows } = await client.query("select pg_backend_pid() as pid");
-    let ended = Promise.resolve();
-    let isEnded = true;
+    let commit: Promise<unknown> | undefined;
     const isWaiting = async () => {
-      if (isEnded) {
-        isEnded = false;
-        ended = client.query(COMMIT_APPLIED).then(() => {
-          isEnded = true;
-        });
-      }
+      commit ??= client.query(COMMIT_APPLIED).finally(() => {
+        commit = undefined;
+      });
       const waiting = await control.query(
         "select from pg_stat_activity where pid = $1 and wait_event = 'SyncRep'",
         [rows[0].pid],
@@ -121,7 +117,7 @@ async function untilCommitsWait(control: pg.Pool, standby: EmbeddedPostgres): Pr
     };
     const hasWaited = await waitUntil(isWaiting, IN_STEP_TIMEOUT_MS);
     await replay.query("select pg_wal_replay_resume()");
-    await ended;
+    await commit;
     if (!hasWaited) throw new Error("commits do not wait for the standby");
   } finally {
     client.release();
