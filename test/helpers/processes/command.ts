@@ -163,8 +163,10 @@ function startProgram(
       for (;;) {
         const found = pattern.exec(printed.stdout);
         if (found !== null) return found;
-        if (!isRunning())
-          throw new Error(`the command ended before it printed ${pattern}:\n${printed.stderr}`);
+        if (!isRunning()) {
+          const { exit, stdout, stderr } = await ended;
+          throw new Error(`the command ended with ${exit} before it printed ${pattern}:\n${stdout}${stderr}`);
+        }
         await Promise.race([once(child.stdout, "data", { signal: giveUp }), ended]);
       }
     },
