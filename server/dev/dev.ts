@@ -1,19 +1,14 @@
 import { basename, join } from "node:path";
 import { requirePgBouncerSwitch, serveUntilStopped } from "../src/commands/serve.ts";
-import { parseApiKey } from "../src/core/auth/api-key.ts";
-import { storedSecret } from "../src/core/auth/pepper.ts";
 import { readArguments } from "../src/core/commands/arguments.ts";
 import type { Host } from "../src/core/commands/host.ts";
 import { requirePepper } from "../src/core/commands/pepper.ts";
 import { runMigrations } from "../src/core/commands/schema.ts";
-import { type Config, readConfig, withSecretFiles } from "../src/core/config/config.ts";
-import type { Role } from "../src/core/domain/tenant.ts";
-import { openPool } from "../src/core/store/pool.ts";
-import { findApiKeys, insertApiKey, lockApiKey, storeKeyDigest } from "../src/core/store/tenants/api-keys.ts";
-import { ensureTenant } from "../src/core/store/tenants/tenants.ts";
-import { DEMO_TENANT, devBanner } from "./banner.ts";
+import { readConfig, withSecretFiles } from "../src/core/config/config.ts";
+import { devBanner } from "./banner.ts";
 import { ensureConsole } from "./console.ts";
 import { ensureDatabase } from "./databases.ts";
+import { ensureDemoTenant } from "./demo-tenant.ts";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "./embedded/postgres.ts";
 import { type EmbeddedRedis, startEmbeddedRedis } from "./embedded/redis.ts";
 import { type DevSecrets, ensureDevSecrets } from "./secrets.ts";
@@ -145,34 +140,4 @@ function withoutEmpty(env: Environment): Environment {
 async function onEmbedded(embedded: EmbeddedPostgres, env: Environment): Promise<Environment> {
   await ensureDatabase(embedded.url("postgres"), DATABASE);
   return { ...env, DATABASE_URL: embedded.url(DATABASE), DATABASE_DIRECT_URL: undefined };
-}
-
-async function ensureDemoTenant(config: Config, secrets: DevSecrets): Promise<void> {
-  const pool = openPool({
-    databaseUrl: config.DATABASE_URL,
-    size: 1,
-    throughPgBouncer: config.ONCEWARD_PGBOUNCER,
-  });
-  try {
-    const demoId = await ensureTenant(pool, DEMO_TENANT);
-    const keys: readonly (readonly [Role, number | undefined, string])[] = [
-      ["CALLER", demoId, secrets.callerKey],
-      ["TENANT_ADMIN", demoId, secrets.adminKey],
-      ["OPERATOR", undefined, secrets.operatorKey],
-    ];
-    for (const [role, tenantId, text] of keys) {
-      const key = parseApiKey(text);
-      if (key === undefined) throw new Error(`${DATA_DIR} contains a malformed key; remove the folder`);
-      const stored = storedSecret(key.secret, config.ONCEWARD_API_KEY_PEPPER);
-      const known = (await findApiKeys(pool, [key.id])).get(key.id);
-      // The pepper may have changed. A key that was revoked stays so.
-      if (known !== undefined) await storeKeyDigest(pool, key.id, known.digest, stored);
-      else if ((await lockApiKey(pool, tenantId, key.id)) === undefined) {
-        const terms = { id: key.id, role, namespaces: undefined, label: "demo", expiresAtMs: undefined };
-        await insertApiKey(pool, tenantId, terms, stored);
-      }
-    }
-  } finally {
-    await pool.close();
-  }
 }

@@ -3,9 +3,14 @@ import { createServer } from "node:net";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { expect, onTestFinished, test } from "vitest";
+import { ensureDemoTenant } from "../../server/dev/demo-tenant.ts";
 import { startEmbeddedPostgres } from "../../server/dev/embedded/postgres.ts";
 import { findRedisProgram } from "../../server/dev/embedded/redis.ts";
 import { waitUntil } from "../../server/dev/embedded/wait.ts";
+import { ensureDevSecrets } from "../../server/dev/secrets.ts";
+import { runMigrations } from "../../server/src/core/commands/schema.ts";
+import { readConfig } from "../../server/src/core/config/config.ts";
+import { openConnection } from "../helpers/database/connections.ts";
 import {
   createWorkplace,
   createWorkplaceWithCluster,
@@ -47,6 +52,18 @@ test("two concurrent starts in one directory share its database; the last stops 
   expect(await second.call()).toHaveProperty("inProgress");
   await pressCtrlC(second);
   await expectNothingLeft(workplace);
+});
+
+test("eight starts that create the demo tenant at once create it and its keys once", async () => {
+  const { postgres, dir } = await startElsewhere();
+  const secrets = await ensureDevSecrets(dir);
+  const url = postgres.url("postgres");
+  const config = readConfig({ DATABASE_URL: url, ONCEWARD_API_KEY_PEPPER: secrets.pepper });
+  await runMigrations(config, () => {});
+  await Promise.all(Array.from({ length: 8 }, () => ensureDemoTenant(config, secrets)));
+  const connection = await openConnection({ url });
+  const { rows } = await connection.query("select role from api_keys order by role");
+  expect(rows).toEqual([{ role: "CALLER" }, { role: "OPERATOR" }, { role: "TENANT_ADMIN" }]);
 });
 
 test("an error about ports in use names each port and its variable, and nothing is left behind", async () => {
@@ -173,12 +190,7 @@ test("a second Ctrl-C ends it at once", async () => {
 });
 
 test("DATABASE_URL selects the database, and no Postgres is started", async () => {
-  const elsewhere = await createWorkplace();
-  const postgres = await startEmbeddedPostgres({
-    dataDir: join(elsewhere.dir, "data"),
-    settings: { fsync: "off" },
-  });
-  onTestFinished(() => postgres.stop());
+  const { postgres } = await startElsewhere();
   const workplace = await createWorkplace();
   const dev = await startDev(workplace, { DATABASE_URL: postgres.url("postgres") });
   expect(await dev.call()).toHaveProperty("claimed");
@@ -220,6 +232,14 @@ test("without Redis on the PATH dev serves, and reports that there is none", asy
   expect(await dev.call()).toHaveProperty("claimed");
   await pressCtrlC(dev);
 });
+
+/** Starts a Postgres in a workplace of its own, and stops it at the end of the test. */
+async function startElsewhere() {
+  const { dir } = await createWorkplace();
+  const postgres = await startEmbeddedPostgres({ dataDir: join(dir, "data"), settings: { fsync: "off" } });
+  onTestFinished(() => postgres.stop());
+  return { postgres, dir };
+}
 
 async function redisProcesses(workplace: Workplace): Promise<readonly string[]> {
   return (await processesOf(workplace)).filter((commandLine) => commandLine.includes("redis.sock"));

@@ -1,5 +1,5 @@
 import type { ApiKeyResource, Role } from "../../domain/tenant.ts";
-import type { Pool, Runner } from "../pool.ts";
+import type { Runner } from "../pool.ts";
 import { fromRow, type RowOf } from "../rows.ts";
 import { textArray } from "../sql-arrays.ts";
 
@@ -49,11 +49,11 @@ type StoredRow = RowOf<Omit<KnownApiKey, "askedAtMs" | "endsAtMs">> & { readonly
 
 /** Returns the keys that are valid now; one that is unknown, revoked or expired is missing from the map. */
 export async function findApiKeys(
-  pool: Pool,
+  runner: Runner,
   ids: readonly string[],
 ): Promise<ReadonlyMap<string, KnownApiKey>> {
   const askedAtMs = performance.now();
-  const rows = await pool.run<StoredRow>(readApiKeys, [textArray(ids)]);
+  const rows = await runner.run<StoredRow>(readApiKeys, [textArray(ids)]);
   return new Map(
     rows.map(({ endsInMs, ...row }) => [
       row.id,

@@ -1,0 +1,51 @@
+import { parseApiKey } from "../src/core/auth/api-key.ts";
+import { storedSecret } from "../src/core/auth/pepper.ts";
+import type { Config } from "../src/core/config/config.ts";
+import type { Role } from "../src/core/domain/tenant.ts";
+import { openPool } from "../src/core/store/pool.ts";
+import { findApiKeys, insertApiKey, lockApiKey, storeKeyDigest } from "../src/core/store/tenants/api-keys.ts";
+import { ensureTenant, lockTenant } from "../src/core/store/tenants/tenants.ts";
+import { DEMO_TENANT } from "./banner.ts";
+import type { DevSecrets } from "./secrets.ts";
+
+/**
+ * Creates the demo tenant and the keys of `npm start` where they are missing. Concurrent starts create them once: the first
+ * locks the tenant.
+ *
+ * @throws Error if a key of `secrets` is malformed.
+ */
+export async function ensureDemoTenant(
+  config: Pick<Config, "DATABASE_URL" | "ONCEWARD_API_KEY_PEPPER" | "ONCEWARD_PGBOUNCER">,
+  secrets: DevSecrets,
+): Promise<void> {
+  const pool = openPool({
+    databaseUrl: config.DATABASE_URL,
+    size: 1,
+    throughPgBouncer: config.ONCEWARD_PGBOUNCER,
+  });
+  try {
+    const demoId = await ensureTenant(pool, DEMO_TENANT);
+    const keys: readonly (readonly [Role, number | undefined, string])[] = [
+      ["CALLER", demoId, secrets.callerKey],
+      ["TENANT_ADMIN", demoId, secrets.adminKey],
+      ["OPERATOR", undefined, secrets.operatorKey],
+    ];
+    await pool.transaction(async (transaction) => {
+      await lockTenant(transaction, demoId);
+      for (const [role, tenantId, text] of keys) {
+        const key = parseApiKey(text);
+        if (key === undefined) throw new Error("the folder of the keys contains a malformed one: remove it");
+        const stored = storedSecret(key.secret, config.ONCEWARD_API_KEY_PEPPER);
+        const known = (await findApiKeys(transaction, [key.id])).get(key.id);
+        // The pepper may have changed. A key that was revoked stays so.
+        if (known !== undefined) await storeKeyDigest(transaction, key.id, known.digest, stored);
+        else if ((await lockApiKey(transaction, tenantId, key.id)) === undefined) {
+          const terms = { id: key.id, role, namespaces: undefined, label: "demo", expiresAtMs: undefined };
+          await insertApiKey(transaction, tenantId, terms, stored);
+        }
+      }
+    });
+  } finally {
+    await pool.close();
+  }
+}
