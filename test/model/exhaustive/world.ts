@@ -1,10 +1,6 @@
-import { answerClaim } from "../../../server/src/core/domain/record.ts";
 import { Refusal } from "../../../server/src/core/domain/refusal.ts";
-import {
-  answerComplete,
-  answerExtendLease,
-  answerRelease,
-} from "../../../server/src/core/domain/settlement.ts";
+import { answerClaim } from "../../../server/src/records/record.ts";
+import { answerComplete, answerExtendLease, answerRelease } from "../../../server/src/records/settlement.ts";
 import {
   bytesOf,
   type Claim,
