@@ -1,6 +1,13 @@
 import { booleanArray, byteaArray, float8Array, intArray, textArray } from "../../core/store/sql-arrays.ts";
-import { FENCING_MARGIN_MS, RECORD_SELECT, type RecordRow, STATE } from "../engine/record-row.ts";
-import { endedAttempt, equalKeys, IN_KEY_ORDER, IS_APPENDED, WITH_ROOM } from "../engine/record-sql.ts";
+import { FENCING_MARGIN_MS, type RecordRow, STATE, WRITTEN_SELECT } from "../engine/record-row.ts";
+import {
+  endedAttempt,
+  equalKeys,
+  IN_KEY_ORDER,
+  IS_APPENDED,
+  nowUntil,
+  WITH_ROOM,
+} from "../engine/record-sql.ts";
 import type { ClaimCommand } from "../record.ts";
 
 /*
@@ -159,7 +166,7 @@ ${INPUT}, ended as materialized (
     join records was
       on ${equalKeys("was", "i")}
    where was.state <> ${STATE.forgotten}
-     and was.expires_at <= least(now(), to_timestamp($15::float8 / 1000))
+     and was.expires_at <= ${nowUntil("$15")}
 ), applied as (
   ${INSERT}
   select ${newRow(OF_MANY, `case when ${IS_YOUNG} then ${STATE.inProgress} else ${STATE.forgotten} end`)}
@@ -212,8 +219,7 @@ ${INPUT}, ended as materialized (
                   and (not r.holds_on_lease_expiry or excluded.accepts_ambiguous))))
   returning r.*
 )
-select ${RECORD_SELECT},
-       r.checkpoint_state, r.result_metadata, null::bytea as result_payload,
+select ${WRITTEN_SELECT},
        r.checkpoint_key_id,
        ((select jsonb_object_agg(e.name, e.first_claimed_at_ms) from ended e)
           ->> jsonb_build_array(r.tenant_id, r.namespace, r.key)::text)::numeric as ended_first_claimed_at_ms

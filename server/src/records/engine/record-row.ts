@@ -69,13 +69,16 @@ export const RECORD_SELECT = `r.tenant_id, r.namespace, r.key, r.state, r.attemp
        r.checkpoint_name, r.release_reason, r.result_kind, r.result_content_type,
        encode(r.result_digest, 'hex') as result_digest`;
 
+/** The select list of a row that a statement has written: without the payload, which its caller has. */
+export const WRITTEN_SELECT = `${RECORD_SELECT},
+       r.checkpoint_state, r.result_metadata, null::bytea as result_payload`;
+
 /**
  * A row of `records` as statements return it and `pg` parses it. Times are milliseconds since the Unix epoch
  * as float8, which holds microseconds until the year 2106; `now_ms` is the statement's start. Short bytes are
  * hexadecimal digits.
  *
- * A statement that reads records returns everything. One that writes them returns no payload, because its
- * caller has it, and one that lists many records returns no column without a small limit: those columns are
+ * A statement that reads records returns everything. One that writes them returns no payload, and one that lists many records returns no column without a small limit: those columns are
  * null.
  */
 export interface RecordRow extends IdRow, pg.QueryResultRow {

@@ -115,10 +115,10 @@ export const MUTANTS: readonly Mutant[] = [
       {
         file: "records/claim/claim.ts",
         from: `  cachedCompletionOf,
-} from "../domain/record.ts";`,
+} from "../record.ts";`,
         to: `  cachedCompletionOf,
   recordName,
-} from "../domain/record.ts";
+} from "../record.ts";
 const hints = new Map<string, { readonly outcome: ClaimOutcome; readonly untilMs: number }>();`,
       },
     ],
@@ -187,22 +187,22 @@ function rowOf(`,
     replacements: [
       {
         file: "records/sweep.ts",
-        from: "         where r.sweep_at <= least(now(), to_timestamp($2::float8 / 1000))\n         order by r.sweep_at\n         limit $1::int + 1) due`,",
-        to: "         where r.claimed_at <= now() - interval '3 seconds'\n         order by r.sweep_at\n         limit $1::int + 1) due`,",
+        from: `         where r.sweep_at <= \${nowUntil("$2")}\n         order by r.sweep_at\n         limit $1::int + 1) due\``,
+        to: "         where r.claimed_at <= now() - interval '3 seconds'\n         order by r.sweep_at\n         limit $1::int + 1) due`",
       },
       {
         file: "records/sweep.ts",
-        from: "r.expires_at <= least(now(), to_timestamp($4::float8 / 1000)) -",
+        from: `r.expires_at <= \${nowUntil("$4")} -`,
         to: "coalesce($4::float8, 0) is not null and interval '0' <",
       },
       {
         file: "records/sweep.ts",
-        from: "r.expires_at <= least(now(), to_timestamp($3::float8 / 1000)) -",
+        from: `r.expires_at <= \${nowUntil("$3")} -`,
         to: "coalesce($3::float8, 0) is not null and interval '0' <",
       },
       {
         file: "records/sweep.ts",
-        from: "and r.expires_at > least(now(), to_timestamp($2::float8 / 1000)) -",
+        from: `and r.expires_at > \${nowUntil("$2")} -`,
         to: "and false and interval '0' <",
       },
     ],
