@@ -26,9 +26,9 @@ import {
   joinHooks,
   type OperationHooks,
 } from "./records/after-operation.ts";
+import { findResolved } from "./records/claim/find-resolved.ts";
 import { createWaiters, type Waiters } from "./records/claim/waiters.ts";
 import { createTenantLimiter } from "./records/engine/fair-queue.ts";
-import { findResolved } from "./records/engine/read-records.ts";
 import { createRecordStore } from "./records/record-store.ts";
 import { openReplicaCache, type ReplicaCache } from "./records/replay/replica-cache.ts";
 import { createIdempotencyService } from "./records/service.ts";

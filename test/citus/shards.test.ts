@@ -13,8 +13,8 @@ import { nodeUrl, openNodePool } from "../../server/src/features/citus/node-pool
 import { isMoved } from "../../server/src/features/citus/shard-guard.ts";
 import type { ShardNode } from "../../server/src/features/citus/shard-map.ts";
 import { openShards } from "../../server/src/features/citus/shards.ts";
+import { findResolved } from "../../server/src/records/claim/find-resolved.ts";
 import { UNLIMITED } from "../../server/src/records/engine/fair-queue.ts";
-import { findResolved } from "../../server/src/records/engine/read-records.ts";
 import type { Shards } from "../../server/src/records/engine/shards.ts";
 import { createRecordStore, type RecordStore } from "../../server/src/records/record-store.ts";
 import { digestResult } from "../../server/src/records/result-digest.ts";

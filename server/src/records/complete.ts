@@ -1,5 +1,15 @@
+import { create } from "@bufbuild/protobuf";
+import type { Admission } from "../core/admission/admission.ts";
 import type { Deadline } from "../core/domain/operation.ts";
+import { Refusal } from "../core/domain/refusal.ts";
+import { cacheEpochOf, type Principal } from "../core/domain/tenant.ts";
+import { timestamp } from "../core/messages/violations.ts";
 import { bigintArray, byteaArray, intArray, smallintArray, textArray } from "../core/store/sql-arrays.ts";
+import {
+  type CompleteRequest,
+  type CompleteResponse,
+  CompleteResponseSchema,
+} from "../gen/onceward/v1/idempotency_pb.ts";
 import { createBatchedWrite, type WriteParts, writeAll } from "./engine/batched-writes.ts";
 import { withoutLargeResult } from "./engine/large-results.ts";
 import { idColumns, RESULT_KIND } from "./engine/record-row.ts";
@@ -11,9 +21,95 @@ import {
   RESULT_RETENTION_S,
 } from "./engine/record-sql.ts";
 import type { RecordsDatabase } from "./engine/sharded-batcher.ts";
-import { addMs, type CachedCompletion } from "./record.ts";
+import {
+  addMs,
+  type CachedCompletion,
+  type Contended,
+  cachedCompletionOf,
+  type LiveRecord,
+  type RecordId,
+  type Result,
+  recordName,
+} from "./record.ts";
+import type { ReplayCache } from "./replay/replay-cache.ts";
+import { parseFencingToken, parseRetentionS, readRecordId } from "./request.ts";
 import { resultBytes } from "./result-bytes.ts";
-import { answerComplete, type CompleteCommand, completed } from "./settlement.ts";
+import { digestResult } from "./result-digest.ts";
+import { checkResultSize, parseResult } from "./result-requests.ts";
+import { alreadyReleased, ownRecord } from "./settlement.ts";
+import { countFenced, type SettlingOptions, type Steps } from "./steps.ts";
+
+/** Stores the result of the claim that `fencingToken` identifies. */
+export interface CompleteCommand {
+  readonly id: RecordId;
+  readonly fencingToken: bigint;
+  readonly result: Result;
+  readonly resultDigest: Uint8Array;
+  /** Undefined: as stored at the claim. */
+  readonly keyRetentionS: number | undefined;
+}
+
+/** Parses a Complete. @throws Refusal RESULT_TOO_LARGE, and as every parser (request.ts). */
+export function parseComplete(request: CompleteRequest, principal: Principal): CompleteCommand {
+  const { id, policy, violations } = readRecordId(request, principal);
+  const fencingToken = parseFencingToken(request, violations);
+  const result = parseResult("result", request.result, violations);
+  const retentionS = parseRetentionS(request, policy, violations);
+  violations.throwIfAny();
+  if (result === undefined) throw new Error("a missing result is not a violation");
+
+  checkResultSize(result, policy);
+  const keyRetentionS = policy.lateKeys === "RUN" ? retentionS : undefined;
+  return { id, fencingToken, result, resultDigest: digestResult(result), keyRetentionS };
+}
+
+/** The answer to a Complete. */
+export interface Completion {
+  readonly kind: "completed";
+  readonly completedAtMs: number;
+  readonly expiresAtMs: number;
+  readonly alreadyCompleted: boolean;
+  /** The completion for caches; undefined: its result was not read. */
+  readonly copy: CachedCompletion | undefined;
+}
+
+/** Returns the answer to a Complete that stored a result, from what it stored. */
+export function completed(copy: CachedCompletion): Completion {
+  const { completedAtMs, expiresAtMs } = copy;
+  return { kind: "completed", completedAtMs, expiresAtMs, alreadyCompleted: false, copy };
+}
+
+/**
+ * Returns the answer to a Complete that changed nothing, from the record that it found.
+ *
+ * @throws Refusal RECORD_NOT_FOUND, CLAIM_SUPERSEDED, ALREADY_COMPLETED (with another result),
+ *   ALREADY_RELEASED.
+ */
+export function answerComplete(
+  record: LiveRecord | undefined,
+  command: CompleteCommand,
+): Completion | Contended {
+  const own = ownRecord(record, command.fencingToken);
+  switch (own.phase.kind) {
+    case "completed":
+      if (Buffer.compare(own.phase.resultDigest, command.resultDigest) !== 0) {
+        throw new Refusal("ALREADY_COMPLETED", "The claim was completed before, with another result.");
+      }
+      return {
+        kind: "completed",
+        completedAtMs: own.phase.completedAtMs,
+        expiresAtMs: own.expiresAtMs,
+        alreadyCompleted: true,
+        copy: cachedCompletionOf(own),
+      };
+    case "released":
+      throw alreadyReleased();
+    case "inProgress":
+    case "lapsed":
+    case "ambiguous":
+      return { kind: "contended" };
+  }
+}
 
 /**
  * Completes many claims, each only if its token is the row's and the claim is still in progress, even if its
@@ -134,4 +230,45 @@ function readCompleted(
     };
   }
   return completions;
+}
+
+/** Returns the steps of Complete. */
+export function completeSteps({
+  records,
+  admission,
+  replayCache,
+  onSettled,
+  usage,
+}: SettlingOptions<{ readonly complete: ReturnType<typeof createCompleteRecords> }> & {
+  readonly admission: Pick<Admission, "resultAdded">;
+  readonly replayCache: Pick<ReplayCache, "keep">;
+}): Steps<CompleteRequest, CompleteCommand, Completion, CompleteResponse> {
+  return {
+    kind: "complete",
+    outcomeOf: ({ alreadyCompleted }) => (alreadyCompleted ? "repeated" : "completed"),
+    admit: admission.countOperation,
+    parse: parseComplete,
+    run: async (commands, deadline) =>
+      countFenced(usage, commands, await records.complete(commands, deadline)),
+    answer(completion, { id, result }, { principal }) {
+      if (!completion.alreadyCompleted) {
+        usage.count(id, "completions");
+        admission.resultAdded(principal, result);
+      }
+      // Cached before waiters are woken, so that their claims are answered from the cache.
+      const epoch = cacheEpochOf(principal);
+      if (completion.copy && epoch) replayCache.keep(id, completion.copy, epoch);
+      onSettled(recordName(id));
+      return completeResponse(completion);
+    },
+  };
+}
+
+/** Returns the response to a Complete. */
+function completeResponse({ completedAtMs, expiresAtMs, alreadyCompleted }: Completion): CompleteResponse {
+  return create(CompleteResponseSchema, {
+    completedAt: timestamp(completedAtMs),
+    expiresAt: timestamp(expiresAtMs),
+    alreadyCompleted,
+  });
 }

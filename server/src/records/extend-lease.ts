@@ -1,11 +1,79 @@
+import { create } from "@bufbuild/protobuf";
+import { MAX_CHECKPOINT_NAME_BYTES, MAX_CHECKPOINT_STATE_BYTES } from "../core/domain/limits.ts";
 import type { Deadline } from "../core/domain/operation.ts";
+import type { Principal } from "../core/domain/tenant.ts";
+import { duration, timestamp, type Violations } from "../core/messages/violations.ts";
 import { bigintArray, byteaArray, intArray, textArray } from "../core/store/sql-arrays.ts";
+import {
+  type ExtendLeaseRequest,
+  type ExtendLeaseResponse,
+  ExtendLeaseResponseSchema,
+} from "../gen/onceward/v1/idempotency_pb.ts";
 import { createBatchedWrite, type WriteParts, writeAll } from "./engine/batched-writes.ts";
 import { recordsOf } from "./engine/read-records.ts";
-import { idColumns, RECORD_SELECT, type RecordRow } from "./engine/record-row.ts";
+import { idColumns, type RecordRow, WRITTEN_SELECT } from "./engine/record-row.ts";
 import { IN_KEY_ORDER, OWN_CLAIM } from "./engine/record-sql.ts";
 import type { RecordsDatabase } from "./engine/sharded-batcher.ts";
-import { answerExtendLease, type ExtendLeaseCommand } from "./settlement.ts";
+import type { Checkpoint, Contended, LiveRecord, RecordId } from "./record.ts";
+import { parseFencingToken, parseLeaseMs, readRecordId } from "./request.ts";
+import { alreadyCompleted, alreadyReleased, ownRecord } from "./settlement.ts";
+import { countFenced, type SettlingOptions, type Steps } from "./steps.ts";
+
+/** Extends the lease of the claim that `fencingToken` identifies. */
+export interface ExtendLeaseCommand {
+  readonly id: RecordId;
+  readonly fencingToken: bigint;
+  /** Undefined: the length of the claim's own lease. */
+  readonly leaseMs: number | undefined;
+  /** Undefined: keeps the record's checkpoint. */
+  readonly checkpoint: Checkpoint | undefined;
+}
+
+/** Parses an ExtendLease. @throws Refusal as every parser (request.ts). */
+function parseExtendLease(request: ExtendLeaseRequest, principal: Principal): ExtendLeaseCommand {
+  const { id, policy, violations } = readRecordId(request, principal);
+  const fencingToken = parseFencingToken(request, violations);
+  const leaseMs = parseLeaseMs(request, policy, violations);
+  const checkpoint = parseCheckpoint(request, violations);
+  violations.throwIfAny();
+  return { id, fencingToken, leaseMs, checkpoint };
+}
+
+function parseCheckpoint(
+  { checkpoint }: Pick<ExtendLeaseRequest, "checkpoint">,
+  violations: Violations,
+): Checkpoint | undefined {
+  if (checkpoint === undefined) return undefined;
+  const { name, state } = checkpoint;
+  violations.text("checkpoint.name", name, { minBytes: 1, maxBytes: MAX_CHECKPOINT_NAME_BYTES });
+  violations.bytes("checkpoint.state", state, { maxBytes: MAX_CHECKPOINT_STATE_BYTES });
+  return { name, state };
+}
+
+/** The answer to an ExtendLease. */
+export interface LeaseExtension
+  extends Pick<LiveRecord, "leaseExpiresAtMs" | "leaseRemainingMs" | "expiresAtMs"> {
+  readonly kind: "extended";
+}
+
+/**
+ * Returns the answer to an ExtendLease that changed nothing, from the record that it found.
+ *
+ * @throws Refusal RECORD_NOT_FOUND, CLAIM_SUPERSEDED, ALREADY_COMPLETED, ALREADY_RELEASED.
+ */
+export function answerExtendLease(record: LiveRecord | undefined, command: ExtendLeaseCommand): Contended {
+  const own = ownRecord(record, command.fencingToken);
+  switch (own.phase.kind) {
+    case "completed":
+      throw alreadyCompleted();
+    case "released":
+      throw alreadyReleased();
+    case "inProgress":
+    case "lapsed":
+    case "ambiguous":
+      return { kind: "contended" };
+  }
+}
 
 /**
  * Extends many leases, each only if its token is the row's and the claim is still in progress, even if its
@@ -31,8 +99,7 @@ with input as materialized (
   where ${OWN_CLAIM}
   returning r.*
 )
-select ${RECORD_SELECT},
-       r.checkpoint_state, r.result_metadata, null::bytea as result_payload
+select ${WRITTEN_SELECT}
   from applied r`,
 };
 
@@ -70,4 +137,33 @@ export function createExtendLeases(database: RecordsDatabase, { readings, values
       const { leaseExpiresAtMs, leaseRemainingMs, expiresAtMs } = record;
       return { kind: "extended" as const, leaseExpiresAtMs, leaseRemainingMs, expiresAtMs };
     });
+}
+
+/** Returns the steps of ExtendLease. */
+export function extendLeaseSteps({
+  records,
+  admission,
+  usage,
+}: Omit<
+  SettlingOptions<{ readonly extendLease: ReturnType<typeof createExtendLeases> }>,
+  "onSettled"
+>): Steps<ExtendLeaseRequest, ExtendLeaseCommand, LeaseExtension, ExtendLeaseResponse> {
+  return {
+    kind: "extend_lease",
+    outcomeOf: () => "extended",
+    admit: admission.countOperation,
+    parse: parseExtendLease,
+    run: async (commands, deadline) =>
+      countFenced(usage, commands, await records.extendLease(commands, deadline)),
+    answer: extendLeaseResponse,
+  };
+}
+
+/** Returns the response to an ExtendLease. */
+function extendLeaseResponse(extension: LeaseExtension): ExtendLeaseResponse {
+  return create(ExtendLeaseResponseSchema, {
+    leaseExpiresAt: timestamp(extension.leaseExpiresAtMs),
+    leaseRemaining: duration(extension.leaseRemainingMs),
+    expiresAt: timestamp(extension.expiresAtMs),
+  });
 }

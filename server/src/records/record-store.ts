@@ -4,12 +4,13 @@ import { createClaimRecords } from "./claim/claim-records.ts";
 import { createCompleteRecords } from "./complete.ts";
 import type { TenantLimiter } from "./engine/fair-queue.ts";
 import { createFillResult } from "./engine/large-results.ts";
-import { createReadings, createReadRecords } from "./engine/read-records.ts";
+import { createReadings } from "./engine/read-records.ts";
 import { PLAIN_VALUES, type RecordValues } from "./engine/record-values.ts";
 import type { RecordsDatabase } from "./engine/sharded-batcher.ts";
 import type { Shards } from "./engine/shards.ts";
 import { createExtendLeases } from "./extend-lease.ts";
 import type { RecordLoss } from "./late-keys.ts";
+import { createReadRecords } from "./lookup.ts";
 import { createReleaseRecords } from "./release.ts";
 import { createTokenFloor, type TokenFloor } from "./token-floor.ts";
 

@@ -1,8 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { DONE, PHASES, recordIn } from "../../../test/helpers/calls/domain.ts";
 import { Refusal } from "../core/domain/refusal.ts";
+import { answerComplete, completed } from "./complete.ts";
+import { answerExtendLease } from "./extend-lease.ts";
 import { cachedCompletionOf, type LiveRecord, type Phase } from "./record.ts";
-import { answerComplete, answerExtendLease, answerRelease, completed } from "./settlement.ts";
+import { answerRelease } from "./release.ts";
 
 const KINDS = Object.keys(PHASES) as Phase["kind"][];
 const { id } = recordIn("inProgress");

@@ -1,6 +1,8 @@
 import { Refusal } from "../../../server/src/core/domain/refusal.ts";
+import { answerComplete } from "../../../server/src/records/complete.ts";
+import { answerExtendLease } from "../../../server/src/records/extend-lease.ts";
 import { answerClaim } from "../../../server/src/records/record.ts";
-import { answerComplete, answerExtendLease, answerRelease } from "../../../server/src/records/settlement.ts";
+import { answerRelease } from "../../../server/src/records/release.ts";
 import {
   bytesOf,
   type Claim,

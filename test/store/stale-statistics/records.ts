@@ -1,5 +1,5 @@
+import { findResolved } from "../../../server/src/records/claim/find-resolved.ts";
 import { UNLIMITED } from "../../../server/src/records/engine/fair-queue.ts";
-import { findResolved } from "../../../server/src/records/engine/read-records.ts";
 import { createRecordStore } from "../../../server/src/records/record-store.ts";
 import { digestResult } from "../../../server/src/records/result-digest.ts";
 import { sweepBatch } from "../../../server/src/records/sweep.ts";

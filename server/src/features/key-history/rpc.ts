@@ -6,7 +6,7 @@ import {
   DeclinedCallSchema,
   GetKeyHistoryResponseSchema,
 } from "../../gen/onceward/v1/tenant_admin_pb.ts";
-import { parseLookup } from "../../records/messages.ts";
+import { parseLookup } from "../../records/lookup.ts";
 import type { AdministrationParts, TenantAdminRpcs } from "../administration/services.ts";
 import type { Declined, DeclinedCall } from "./declined-keys.ts";
 import { createKeySlots, readKeyHistory } from "./store.ts";

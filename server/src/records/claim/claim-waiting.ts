@@ -4,9 +4,9 @@ import type { Answer, Call } from "../../core/calls/call.ts";
 import { Rejected, type Settled } from "../../core/domain/operation.ts";
 import { isRefusal, Refusal } from "../../core/domain/refusal.ts";
 import type { ClaimRequest } from "../../gen/onceward/v1/idempotency_pb.ts";
-import { parseClaim } from "../messages.ts";
 import type { ClaimCommand, ClaimOutcome } from "../record.ts";
 import type { AdmitRecord } from "./claim-within-quota.ts";
+import { parseClaim } from "./messages.ts";
 import type { Waiters } from "./waiters.ts";
 
 /** Decides claims, at once if there is a cached completion for each; `admit` admits those that reach Postgres. */

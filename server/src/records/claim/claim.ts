@@ -14,7 +14,6 @@ import { cacheEpochOf } from "../../core/domain/tenant.ts";
 import { ReasonClass } from "../../gen/onceward/v1/facts_pb.ts";
 import type { ClaimRequest, ClaimResponse } from "../../gen/onceward/v1/idempotency_pb.ts";
 import { counted, type OnOperation, type OperationHooks } from "../after-operation.ts";
-import { claimResponse, type ParsedClaim, parseClaim } from "../messages.ts";
 import {
   answerFromCompletion,
   type CachedCompletion,
@@ -26,6 +25,7 @@ import type { RecordStore } from "../record-store.ts";
 import type { ReplayCache } from "../replay/replay-cache.ts";
 import { type Decide, decideUntil, waitEndMs } from "./claim-waiting.ts";
 import { type AdmitRecord, claimWithinQuota } from "./claim-within-quota.ts";
+import { claimResponse, type ParsedClaim, parseClaim } from "./messages.ts";
 import type { Waiters } from "./waiters.ts";
 
 export interface ClaimsOptions {

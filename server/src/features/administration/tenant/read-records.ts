@@ -8,7 +8,7 @@ import {
   GetRecordResponseSchema,
 } from "../../../gen/onceward/v1/tenant_admin_pb.ts";
 import { attemptsOf } from "../../../records/attempt.ts";
-import { parseLookup } from "../../../records/messages.ts";
+import { parseLookup } from "../../../records/lookup.ts";
 import { attemptMessage, recordMessage } from "../../../records/record-messages.ts";
 import { scanUntil } from "../pages.ts";
 import type { AdministrationParts, TenantAdminRpcs } from "../services.ts";

@@ -26,9 +26,9 @@ import {
 } from "../../../gen/onceward/v1/tenant_admin_pb.ts";
 import { withResult } from "../../../records/engine/large-results.ts";
 import { withoutValues } from "../../../records/engine/record-row.ts";
-import { readRecordId } from "../../../records/messages.ts";
 import { type LiveRecord, recordName } from "../../../records/record.ts";
 import { recordMessage } from "../../../records/record-messages.ts";
+import { readRecordId } from "../../../records/request.ts";
 import { digestResult } from "../../../records/result-digest.ts";
 import { checkResultSize, parseResult } from "../../../records/result-requests.ts";
 import type { AmbiguousFilter, RecordJob } from "../../jobs/record-job.ts";

@@ -1,10 +1,9 @@
 import { fromBinary, toBinary } from "@bufbuild/protobuf";
 import { describe, expect, test } from "vitest";
-import { PHASES, recordIn } from "../../../test/helpers/calls/domain.ts";
-import { ClaimResponseSchema } from "../gen/onceward/v1/idempotency_pb.ts";
-import { Record_State } from "../gen/onceward/v1/record_pb.ts";
-import { claimResponse, lookupResponse } from "./messages.ts";
-import type { ClaimOutcome } from "./record.ts";
+import { recordIn } from "../../../../test/helpers/calls/domain.ts";
+import { ClaimResponseSchema } from "../../gen/onceward/v1/idempotency_pb.ts";
+import type { ClaimOutcome } from "../record.ts";
+import { claimResponse } from "./messages.ts";
 
 /** When a claim in progress says to ask again, in milliseconds. */
 function retryAfterMs(leaseRemainingMs: number): number {
@@ -66,25 +65,5 @@ describe("the reply to a claim", () => {
     });
     expect(expiresAt).toMatchObject({ seconds: 1_800_000_000n, nanos: 0 });
     expect(serverTime).toMatchObject({ seconds: 1_800_000_000n, nanos: 500_000 });
-  });
-});
-
-describe("the reply to a lookup", () => {
-  test("has the state of each phase", () => {
-    const kinds = Object.keys(PHASES) as (keyof typeof PHASES)[];
-    const states = kinds.map((kind) => [kind, lookupResponse(recordIn(kind), 1).record?.state]);
-    expect(Object.fromEntries(states)).toEqual({
-      inProgress: Record_State.IN_PROGRESS,
-      lapsed: Record_State.IN_PROGRESS,
-      ambiguous: Record_State.AMBIGUOUS,
-      released: Record_State.RELEASED,
-      completed: Record_State.COMPLETED,
-    });
-  });
-
-  test("of an unknown key has no record", () => {
-    const { record, serverTime } = lookupResponse(undefined, 7000);
-    expect(record).toBeUndefined();
-    expect(serverTime).toMatchObject({ seconds: 7n });
   });
 });
