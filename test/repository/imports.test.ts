@@ -11,7 +11,6 @@ const SOURCE = fileURLToPath(new URL("../../server/src/", import.meta.url));
 const PURE = [
   "core/domain",
   "records/attempt.ts",
-  "records/claim/key-time.ts",
   "records/late-keys.ts",
   "records/record.ts",
   "records/reply-room.ts",
@@ -107,14 +106,14 @@ function placeOf(room: string): number {
 
 const isCore = (folder: string | undefined) => folder === "core" || folder === "records";
 
-test("the core and the protocol import only each other, the statements' client and what is generated", () => {
+test("core and records import only each other, the statements' client, generated code", () => {
   const others = IMPORTS.filter(
     ({ from, to }) => isCore(from[0]) && !isCore(to[0]) && !["gen", "pg"].includes(to[0] ?? ""),
   );
   expect(others.map(textOf)).toEqual([]);
 });
 
-test("a room of the core and of the protocol imports only from rooms that follow it in the list", () => {
+test("a room of core and records imports only from rooms that follow it in the list", () => {
   const rooms = new Set(IMPORTS.flatMap(({ from }) => (isCore(from[0]) ? [roomOf(from)] : [])));
   // The types that features and the core share.
   rooms.delete(undefined);
@@ -126,7 +125,7 @@ test("a room of the core and of the protocol imports only from rooms that follow
   expect(upwards.map(textOf)).toEqual([]);
 });
 
-test("a feature imports the core, the protocol, itself, and the features that the list names with a reason", () => {
+test("a feature imports core, records, itself, and the features that the list names", () => {
   const pairs = new Map<string, Import>();
   for (const each of IMPORTS) {
     if (each.from[0] !== "features" || ["core", "records", "gen", "version.ts"].includes(each.to[0] ?? ""))
