@@ -253,7 +253,7 @@ function rowOf(`,
       {
         file: "records/claim/claim.ts",
         from: "completion && answerFromCompletion(completion, command);",
-        to: "copy && answerFromCompletion(completion, { ...command, fingerprint: undefined });",
+        to: "completion && answerFromCompletion(completion, { ...command, fingerprint: undefined });",
       },
     ],
     faults: [],
