@@ -50,7 +50,7 @@ export interface CompleteCommand {
 }
 
 /** Parses a Complete. @throws Refusal RESULT_TOO_LARGE, and as every parser (request.ts). */
-export function parseComplete(request: CompleteRequest, principal: Principal): CompleteCommand {
+function parseComplete(request: CompleteRequest, principal: Principal): CompleteCommand {
   const { id, policy, violations } = readRecordId(request, principal);
   const fencingToken = parseFencingToken(request, violations);
   const result = parseResult("result", request.result, violations);
