@@ -6,10 +6,10 @@ import type { Heartbeat, ReportState } from "./core/background/heartbeat.ts";
 import type { KeyUse } from "./core/background/key-use.ts";
 import { createPruners } from "./core/background/pruner.ts";
 import { createRepeating, type Repeating } from "./core/background/repeat.ts";
-import { createSweeper } from "./core/background/sweeper.ts";
 import type { CoreParts, FeatureParts } from "./core/feature.ts";
 import { findLabelledTenants } from "./core/store/tenants/tenants.ts";
 import { MAX_TENANT_LABELS } from "./core/telemetry/tenant-labels.ts";
+import { createSweeper } from "./records/sweeper.ts";
 
 interface BackgroundOptions {
   readonly facts: Facts;

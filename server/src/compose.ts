@@ -9,21 +9,9 @@ import { createDegradedStates } from "./core/background/degraded.ts";
 import { createHeartbeat } from "./core/background/heartbeat.ts";
 import { createKeyUse } from "./core/background/key-use.ts";
 import { createSuspendWatch } from "./core/background/suspend-watch.ts";
-import { openReplicaCache, type ReplicaCache } from "./core/cache/replica-cache.ts";
-import {
-  createOperationLog,
-  createOperationReport,
-  joinHooks,
-  type OperationHooks,
-} from "./core/claims/after-operation.ts";
-import { createIdempotencyService } from "./core/claims/service.ts";
-import { createWaiters, type Waiters } from "./core/claims/waiters.ts";
 import { withCurrentUrls } from "./core/config/config.ts";
 import { createRecordTarget } from "./core/domain/record-target.ts";
 import type { CoreParts, FeatureParts } from "./core/feature.ts";
-import { createTenantLimiter } from "./core/store/batching/fair-queue.ts";
-import { findResolved } from "./core/store/records/read-records.ts";
-import { createRecordStore } from "./core/store/records/record-store.ts";
 import { createDenials, type Denials } from "./core/transport/denials.ts";
 import { createManagementServer } from "./core/transport/management/server.ts";
 import { createPipeline } from "./core/transport/pipeline.ts";
@@ -32,6 +20,18 @@ import { traceBatch } from "./features/tracing/traced-batch.ts";
 import { FEATURES } from "./features.ts";
 import { IdempotencyService } from "./gen/onceward/v1/idempotency_pb.ts";
 import { createCallersPorts } from "./ports.ts";
+import {
+  createOperationLog,
+  createOperationReport,
+  joinHooks,
+  type OperationHooks,
+} from "./records/after-operation.ts";
+import { findResolved } from "./records/claim/find-resolved.ts";
+import { createWaiters, type Waiters } from "./records/claim/waiters.ts";
+import { createTenantLimiter } from "./records/engine/fair-queue.ts";
+import { createRecordStore } from "./records/record-store.ts";
+import { openReplicaCache, type ReplicaCache } from "./records/replay/replica-cache.ts";
+import { createIdempotencyService } from "./records/service.ts";
 import { createLoadMeter, degradedConditions } from "./replica-state.ts";
 
 /** The parts of a replica that are started and stopped. */

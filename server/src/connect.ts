@@ -3,16 +3,12 @@ import { EventEmitter } from "node:events";
 import type { Logger } from "pino";
 import type { OnRefused } from "./core/admission/admission.ts";
 import { InstallationWatch } from "./core/background/installation-watch.ts";
-import { signedFormat } from "./core/cache/entry-format.ts";
 import { type Config, withCurrentUrls } from "./core/config/config.ts";
 import { configuredIssuer } from "./core/config/configured-issuer.ts";
 import { createDatabaseClockWatch, type DatabaseClockWatch } from "./core/domain/database-clock.ts";
-import type { RecordLoss } from "./core/domain/late-keys.ts";
-import { createTokenFloor } from "./core/domain/token-floor.ts";
 import type { StoredValues } from "./core/feature.ts";
 import { CommitWatch } from "./core/store/commit-watch.ts";
 import type { Pool } from "./core/store/pool.ts";
-import { PLAIN_VALUES } from "./core/store/records/record-values.ts";
 import { shippedMigrations } from "./core/store/shipped-migrations.ts";
 import { ensureTenant } from "./core/store/tenants/tenants.ts";
 import type { BackgroundTask } from "./core/telemetry/background-metrics.ts";
@@ -24,6 +20,10 @@ import { configuredTls } from "./core/transport/tls.ts";
 import { openTracedParts } from "./features/tracing/traced-parts.ts";
 import { FEATURES } from "./features.ts";
 import { openPools } from "./pools.ts";
+import { PLAIN_VALUES } from "./records/engine/record-values.ts";
+import type { RecordLoss } from "./records/late-keys.ts";
+import { signedFormat } from "./records/replay/entry-format.ts";
+import { createTokenFloor } from "./records/token-floor.ts";
 import { VERSION } from "./version.ts";
 
 /** Intervals and folders that only tests change. */

@@ -1,12 +1,12 @@
 import type { Logger } from "pino";
 import { HEARTBEAT_CONNECTIONS } from "./core/background/heartbeat.ts";
 import { type Config, withCurrentUrls } from "./core/config/config.ts";
+import { type OpenedPool, openPool, type PoolObserver, type PoolOptions } from "./core/store/pool.ts";
+import type { Metrics } from "./core/telemetry/metrics.ts";
 import {
   ADMINISTRATION_CONNECTIONS,
   createAdministrationPool,
-} from "./core/store/batching/administration-pool.ts";
-import { type OpenedPool, openPool, type PoolObserver, type PoolOptions } from "./core/store/pool.ts";
-import type { Metrics } from "./core/telemetry/metrics.ts";
+} from "./records/engine/administration-pool.ts";
 
 /**
  * Opens the connections of a replica to Postgres, by what they are for. No kind waits for another's connections. They connect at

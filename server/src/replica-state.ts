@@ -1,9 +1,9 @@
 import type { Facts } from "./connect.ts";
 import type { DegradedCondition } from "./core/background/degraded.ts";
 import type { Heartbeat } from "./core/background/heartbeat.ts";
-import type { ReplicaCache } from "./core/cache/replica-cache.ts";
 import { isSkewed } from "./core/domain/clock-offset.ts";
 import type { DegradedReason, ReplicaLoad } from "./core/domain/replica.ts";
+import type { ReplicaCache } from "./records/replay/replica-cache.ts";
 
 /** One heartbeat fails as soon as another replica holds a lock. */
 const FAILED_HEARTBEATS = 2;

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { claimRecord, claimRecords, takeOverRecords } from "./core/store/records/claim-statements.ts";
-import { COMPLETE_COLUMNS } from "./core/store/records/record-sql.ts";
+import { claimRecord, claimRecords, takeOverRecords } from "./records/claim/claim-statements.ts";
+import { COMPLETE_COLUMNS } from "./records/engine/record-sql.ts";
 
 test("no statement returns a float8 or a time's text: both depend on session settings", () => {
   const files = readdirSync(import.meta.dirname, { recursive: true, encoding: "utf8" });

@@ -1,11 +1,11 @@
 import { createHash } from "node:crypto";
 import { expect, test } from "vitest";
 import { KeyDefect, type KeyQuality } from "../../clients/typescript/src/gen/onceward/v1/tenant_admin_pb.ts";
-import type { SweptNamespace } from "../../server/src/core/store/records/sweep-records.ts";
 import { createKeyHashes } from "../../server/src/features/insight/domain/key-hashes.ts";
 import type { ObservedClaim } from "../../server/src/features/insight/first-claims.ts";
 import { createKeyObserver } from "../../server/src/features/insight/key-observer.ts";
 import { latenessBucket } from "../../server/src/features/usage/lateness.ts";
+import type { SweptNamespace } from "../../server/src/records/sweep.ts";
 import { type AdministeredTenant, connectAdmin, describeAdministration } from "../helpers/calls/admin.ts";
 import { errorOf } from "../helpers/calls/errors.ts";
 import { FORGET } from "../helpers/calls/resolutions.ts";

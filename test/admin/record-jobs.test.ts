@@ -1,7 +1,6 @@
 import { inspect } from "node:util";
 import { expect, onTestFinished, test } from "vitest";
 import { UNCHECKED_CLOCK } from "../../server/src/core/domain/database-clock.ts";
-import { PLAIN_VALUES } from "../../server/src/core/store/records/record-values.ts";
 import { createLog } from "../../server/src/core/telemetry/log.ts";
 import { createMetrics } from "../../server/src/core/telemetry/metrics.ts";
 import { createJobScheduler } from "../../server/src/features/jobs/scheduler.ts";
@@ -12,6 +11,7 @@ import {
 } from "../../server/src/features/jobs/store/record-jobs.ts";
 import { workBatch } from "../../server/src/features/jobs/work-batch.ts";
 import { createJobWorker } from "../../server/src/features/jobs/worker.ts";
+import { PLAIN_VALUES } from "../../server/src/records/engine/record-values.ts";
 import { describeAdministration } from "../helpers/calls/admin.ts";
 import { errorOf } from "../helpers/calls/errors.ts";
 import { grant, seconds } from "../helpers/calls/verbs.ts";

@@ -1,11 +1,6 @@
 import { expect, onTestFinished, test } from "vitest";
 import { UNCHECKED_CLOCK } from "../../server/src/core/domain/database-clock.ts";
-import { recordName } from "../../server/src/core/domain/record.ts";
-import { digestResult } from "../../server/src/core/domain/result-digest.ts";
-import { UNLIMITED } from "../../server/src/core/store/batching/fair-queue.ts";
 import type { Pool, Statement } from "../../server/src/core/store/pool.ts";
-import { createRecordStore } from "../../server/src/core/store/records/record-store.ts";
-import { PLAIN_VALUES } from "../../server/src/core/store/records/record-values.ts";
 import { createLog } from "../../server/src/core/telemetry/log.ts";
 import { createMetrics } from "../../server/src/core/telemetry/metrics.ts";
 import type { Resolution } from "../../server/src/features/jobs/resolution.ts";
@@ -13,6 +8,11 @@ import { writeJobResolution } from "../../server/src/features/jobs/store/job-res
 import { findRecordJob, insertRecordJob } from "../../server/src/features/jobs/store/record-jobs.ts";
 import { workBatch } from "../../server/src/features/jobs/work-batch.ts";
 import { createJobWorker } from "../../server/src/features/jobs/worker.ts";
+import { UNLIMITED } from "../../server/src/records/engine/fair-queue.ts";
+import { PLAIN_VALUES } from "../../server/src/records/engine/record-values.ts";
+import { recordName } from "../../server/src/records/record.ts";
+import { createRecordStore } from "../../server/src/records/record-store.ts";
+import { digestResult } from "../../server/src/records/result-digest.ts";
 import { claimCommand, DONE } from "../helpers/calls/domain.ts";
 import { endLeases } from "../helpers/calls/records.ts";
 import { openStorePool } from "../helpers/database/connections.ts";

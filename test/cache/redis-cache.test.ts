@@ -1,9 +1,9 @@
 import { once } from "node:events";
 import { setImmediate as turnOfTheLoop } from "node:timers/promises";
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
-import { createRedisCache } from "../../server/src/core/cache/redis.ts";
-import { connectRedis } from "../../server/src/core/cache/redis-connection.ts";
-import { parseRedisUrl } from "../../server/src/core/cache/redis-url.ts";
+import { createRedisCache } from "../../server/src/records/replay/redis.ts";
+import { connectRedis } from "../../server/src/records/replay/redis-connection.ts";
+import { parseRedisUrl } from "../../server/src/records/replay/redis-url.ts";
 import { describeWithRedis, startRedis, type TestRedis } from "../helpers/redis/redis.ts";
 
 describeWithRedis("A connection to Redis", () => {

@@ -1,10 +1,10 @@
 import { once } from "node:events";
 import { Cluster } from "ioredis";
 import { afterAll, expect, onTestFinished, test, vi } from "vitest";
-import { createRedisCache } from "../../server/src/core/cache/redis.ts";
-import { connectRedis } from "../../server/src/core/cache/redis-connection.ts";
-import { slotOf } from "../../server/src/core/cache/redis-setter.ts";
-import { parseRedisUrl } from "../../server/src/core/cache/redis-url.ts";
+import { createRedisCache } from "../../server/src/records/replay/redis.ts";
+import { connectRedis } from "../../server/src/records/replay/redis-connection.ts";
+import { slotOf } from "../../server/src/records/replay/redis-setter.ts";
+import { parseRedisUrl } from "../../server/src/records/replay/redis-url.ts";
 import { describeWithRedis } from "../helpers/redis/redis.ts";
 import { startCluster, type Topology, untilMaster } from "../helpers/redis/redis-topologies.ts";
 

@@ -1,8 +1,8 @@
 import { readFile } from "node:fs/promises";
 import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, beforeAll, expect, inject, onTestFinished, test } from "vitest";
-import { connectRedis } from "../../server/src/core/cache/redis-connection.ts";
-import { parseRedisUrl } from "../../server/src/core/cache/redis-url.ts";
+import { connectRedis } from "../../server/src/records/replay/redis-connection.ts";
+import { parseRedisUrl } from "../../server/src/records/replay/redis-url.ts";
 import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
 import { granted } from "../helpers/calls/records.ts";
 import { complete, ORDER, seconds, success } from "../helpers/calls/verbs.ts";

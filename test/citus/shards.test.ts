@@ -1,9 +1,6 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { type Deadline, Rejected } from "../../server/src/core/domain/operation.ts";
-import { digestResult } from "../../server/src/core/domain/result-digest.ts";
 import { RESEND_WITHIN_MS } from "../../server/src/core/domain/statement-times.ts";
-import { UNLIMITED } from "../../server/src/core/store/batching/fair-queue.ts";
-import type { Shards } from "../../server/src/core/store/batching/shards.ts";
 import {
   type OpenedPool,
   openPool,
@@ -11,13 +8,16 @@ import {
   type PoolOptions,
   type Statement,
 } from "../../server/src/core/store/pool.ts";
-import { findResolved } from "../../server/src/core/store/records/read-records.ts";
-import { createRecordStore, type RecordStore } from "../../server/src/core/store/records/record-store.ts";
 import { distributeRecords } from "../../server/src/features/citus/distribute-records.ts";
 import { nodeUrl, openNodePool } from "../../server/src/features/citus/node-pool.ts";
 import { isMoved } from "../../server/src/features/citus/shard-guard.ts";
 import type { ShardNode } from "../../server/src/features/citus/shard-map.ts";
 import { openShards } from "../../server/src/features/citus/shards.ts";
+import { findResolved } from "../../server/src/records/claim/find-resolved.ts";
+import { UNLIMITED } from "../../server/src/records/engine/fair-queue.ts";
+import type { Shards } from "../../server/src/records/engine/shards.ts";
+import { createRecordStore, type RecordStore } from "../../server/src/records/record-store.ts";
+import { digestResult } from "../../server/src/records/result-digest.ts";
 import { claimCommand, DONE } from "../helpers/calls/domain.ts";
 import { copyAlone } from "../helpers/database/citus.ts";
 import { openConnection } from "../helpers/database/connections.ts";

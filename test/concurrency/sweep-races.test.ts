@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from "vitest";
 import { openPool } from "../../server/src/core/store/pool.ts";
-import { sweepBatch } from "../../server/src/core/store/records/sweep-records.ts";
+import { sweepBatch } from "../../server/src/records/sweep.ts";
 import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
 import { connectCrowd } from "../helpers/calls/crowd.ts";
 import { ageRecords, granted, grantsAmong } from "../helpers/calls/records.ts";

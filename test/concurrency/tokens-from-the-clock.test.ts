@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
 import { Rejected } from "../../server/src/core/domain/operation.ts";
-import { UNLIMITED } from "../../server/src/core/store/batching/fair-queue.ts";
-import { createRecordStore, type RecordStore } from "../../server/src/core/store/records/record-store.ts";
+import { UNLIMITED } from "../../server/src/records/engine/fair-queue.ts";
+import { createRecordStore, type RecordStore } from "../../server/src/records/record-store.ts";
 import { connectAdmin } from "../helpers/calls/admin.ts";
 import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
 import { claimCommand } from "../helpers/calls/domain.ts";

@@ -62,7 +62,14 @@ test.each(REMOVABLE)(
 test(
   "the core's tests pass without any of these features",
   async () => {
-    const tests = ["run", "--project=unit", "--maxWorkers=2", "--reporter=dot", "server/src/core"];
+    const tests = [
+      "run",
+      "--project=unit",
+      "--maxWorkers=2",
+      "--reporter=dot",
+      "server/src/core",
+      "server/src/records",
+    ];
     await run("node_modules/.bin/vitest", tests, inCopy(await copyWithout(REMOVABLE)));
   },
   TIMEOUT_MS,

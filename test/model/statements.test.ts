@@ -26,9 +26,9 @@ const NOT_THE_PROTOCOLS = new Set([
 ]);
 
 test("each statement on records is an action of the model, by its name", async () => {
-  const records = new URL("core/store/records/", SERVER);
-  const files = (await readdir(records))
-    .filter((file) => file.endsWith(".ts"))
+  const records = new URL("records/", SERVER);
+  const files = (await readdir(records, { recursive: true }))
+    .filter((file) => /(?<!\.test)\.ts$/.test(file))
     .map((file) => new URL(file, records));
   const callers = (await namesIn(files)).filter((name) => !LEFT_OUT.has(name));
   const administrators = (await namesIn(ADMINISTRATION)).filter((name) => !NOT_THE_PROTOCOLS.has(name));

@@ -4,8 +4,8 @@ import { fileURLToPath } from "node:url";
 import { type DescEnum, getOption } from "@bufbuild/protobuf";
 import { expect, test } from "vitest";
 import { commentOf } from "../../deploy/site/comments.ts";
-import { CODES } from "../../server/src/core/claims/batch-errors.ts";
 import { reason as reasonFacts } from "../../server/src/gen/onceward/v1/facts_pb.ts";
+import { CODES } from "../../server/src/records/batch/batch-errors.ts";
 import { PROTO_FILES, remedyOf } from "../tools/generate/openapi/proto-files.ts";
 
 const TESTS = fileURLToPath(new URL("../", import.meta.url));

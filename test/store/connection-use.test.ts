@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
-import type { RecordLoss } from "../../server/src/core/domain/late-keys.ts";
 import {
   POLICY_SETTLES_MS,
   RESEND_WITHIN_MS,
@@ -12,6 +11,7 @@ import {
   type PoolOptions,
   type Runner,
 } from "../../server/src/core/store/pool.ts";
+import type { RecordLoss } from "../../server/src/records/late-keys.ts";
 import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
 
 let database: TestDatabase;

@@ -14,18 +14,8 @@ import {
   createDatabaseClockWatch,
   type DatabaseClockWatch,
 } from "../../server/src/core/domain/database-clock.ts";
-import { createTokenFloor } from "../../server/src/core/domain/token-floor.ts";
-import { UNLIMITED } from "../../server/src/core/store/batching/fair-queue.ts";
 import { CommitWatch } from "../../server/src/core/store/commit-watch.ts";
 import type { Pool } from "../../server/src/core/store/pool.ts";
-import {
-  isTakenOver,
-  type TakenOverRow,
-  takeOverParameters,
-  takeOverRecords,
-} from "../../server/src/core/store/records/claim-statements.ts";
-import { createRecordStore } from "../../server/src/core/store/records/record-store.ts";
-import { PLAIN_VALUES } from "../../server/src/core/store/records/record-values.ts";
 import { BEFORE_ALL_REPLICAS, beatReplicaRow, findReplicas } from "../../server/src/core/store/replicas.ts";
 import { takeCount } from "../../server/src/core/store/tenants/tenant-totals.ts";
 import {
@@ -37,6 +27,16 @@ import { insertRecordJob, takeRecordJob } from "../../server/src/features/jobs/s
 import { workBatch } from "../../server/src/features/jobs/work-batch.ts";
 import { addUsage } from "../../server/src/features/usage/store/usage.ts";
 import { USAGE_COUNTERS, type UsageCounter } from "../../server/src/features/usage/usage.ts";
+import {
+  isTakenOver,
+  type TakenOverRow,
+  takeOverParameters,
+  takeOverRecords,
+} from "../../server/src/records/claim/claim-statements.ts";
+import { UNLIMITED } from "../../server/src/records/engine/fair-queue.ts";
+import { PLAIN_VALUES } from "../../server/src/records/engine/record-values.ts";
+import { createRecordStore } from "../../server/src/records/record-store.ts";
+import { createTokenFloor } from "../../server/src/records/token-floor.ts";
 import { connectAdmin, connectOperator } from "../helpers/calls/admin.ts";
 import { connectClient } from "../helpers/calls/clients.ts";
 import { claimCommand } from "../helpers/calls/domain.ts";

@@ -1,6 +1,6 @@
 import { beforeAll, expect, test } from "vitest";
 import { Result_Kind } from "../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
-import { findResolved } from "../../server/src/core/store/records/read-records.ts";
+import { findResolved } from "../../server/src/records/claim/find-resolved.ts";
 import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
 import { endLeases, granted } from "../helpers/calls/records.ts";
 import { openStorePool } from "../helpers/database/connections.ts";

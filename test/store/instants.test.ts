@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import pg from "pg";
 import { afterAll, beforeAll, expect, inject, test } from "vitest";
-import { addMs } from "../../server/src/core/domain/record.ts";
 import { timestamp } from "../../server/src/core/messages/violations.ts";
 import { bigintArray } from "../../server/src/core/store/sql-arrays.ts";
+import { addMs } from "../../server/src/records/record.ts";
 
 let connection: pg.Client;
 

@@ -1,17 +1,17 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { UNCHECKED_CLOCK } from "../../server/src/core/domain/database-clock.ts";
 import { type Deadline, Rejected } from "../../server/src/core/domain/operation.ts";
-import type { ClaimCommand } from "../../server/src/core/domain/record.ts";
 import type { Refusal } from "../../server/src/core/domain/refusal.ts";
-import { UNLIMITED } from "../../server/src/core/store/batching/fair-queue.ts";
 import { openPool, type Pool } from "../../server/src/core/store/pool.ts";
 import {
   isTakenOver,
   type TakenOverRow,
   takeOverParameters,
   takeOverRecords,
-} from "../../server/src/core/store/records/claim-statements.ts";
-import { createRecordStore } from "../../server/src/core/store/records/record-store.ts";
+} from "../../server/src/records/claim/claim-statements.ts";
+import { UNLIMITED } from "../../server/src/records/engine/fair-queue.ts";
+import type { ClaimCommand } from "../../server/src/records/record.ts";
+import { createRecordStore } from "../../server/src/records/record-store.ts";
 import { claimCommand } from "../helpers/calls/domain.ts";
 import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
 

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Deadline } from "../../server/src/core/domain/operation.ts";
-import { digestResult } from "../../server/src/core/domain/result-digest.ts";
-import { UNLIMITED } from "../../server/src/core/store/batching/fair-queue.ts";
 import { openPool, type Pool } from "../../server/src/core/store/pool.ts";
-import { findResolved } from "../../server/src/core/store/records/read-records.ts";
-import { createRecordStore, type RecordStore } from "../../server/src/core/store/records/record-store.ts";
+import { findResolved } from "../../server/src/records/claim/find-resolved.ts";
+import { UNLIMITED } from "../../server/src/records/engine/fair-queue.ts";
+import { createRecordStore, type RecordStore } from "../../server/src/records/record-store.ts";
+import { digestResult } from "../../server/src/records/result-digest.ts";
 import { claimCommand } from "../helpers/calls/domain.ts";
 import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
 

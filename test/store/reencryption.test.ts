@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { type Keyring, NO_KEYS, parseKeyring } from "../../server/src/core/config/keyring.ts";
 import type { Runner } from "../../server/src/core/store/pool.ts";
-import type { RecordValues } from "../../server/src/core/store/records/record-values.ts";
 import { createMetrics } from "../../server/src/core/telemetry/metrics.ts";
 import {
   advanceEncryptionPass,
@@ -12,6 +11,7 @@ import { countKeyUsage } from "../../server/src/features/encryption/key-usage.ts
 import { createRecordEncryption } from "../../server/src/features/encryption/record-encryption.ts";
 import { reencryptPage } from "../../server/src/features/encryption/reencrypt-records.ts";
 import { createReencryption } from "../../server/src/features/encryption/reencryption.ts";
+import type { RecordValues } from "../../server/src/records/engine/record-values.ts";
 import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
 import { bytes, complete, grant, lookUp, success } from "../helpers/calls/verbs.ts";
 import { openStorePool } from "../helpers/database/connections.ts";

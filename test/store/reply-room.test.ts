@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { MAX_MESSAGE_BYTES } from "../../server/src/core/domain/limits.ts";
 import { Rejected, type Settled } from "../../server/src/core/domain/operation.ts";
-import type { LiveRecord, Result } from "../../server/src/core/domain/record.ts";
-import { UNLIMITED } from "../../server/src/core/store/batching/fair-queue.ts";
 import { openPool, type Pool } from "../../server/src/core/store/pool.ts";
-import { createRecordStore, type RecordStore } from "../../server/src/core/store/records/record-store.ts";
+import { UNLIMITED } from "../../server/src/records/engine/fair-queue.ts";
+import type { LiveRecord, Result } from "../../server/src/records/record.ts";
+import { createRecordStore, type RecordStore } from "../../server/src/records/record-store.ts";
 import { claimCommand } from "../helpers/calls/domain.ts";
 import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
 

@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Deadline, Rejected } from "../../server/src/core/domain/operation.ts";
-import type { Result } from "../../server/src/core/domain/record.ts";
-import { digestResult } from "../../server/src/core/domain/result-digest.ts";
-import { UNLIMITED } from "../../server/src/core/store/batching/fair-queue.ts";
 import { openPool, type Pool, type Statement } from "../../server/src/core/store/pool.ts";
-import { findResolved } from "../../server/src/core/store/records/read-records.ts";
-import { createRecordStore, type RecordStore } from "../../server/src/core/store/records/record-store.ts";
 import { shardStatement } from "../../server/src/features/citus/shard-statement.ts";
+import { findResolved } from "../../server/src/records/claim/find-resolved.ts";
+import { UNLIMITED } from "../../server/src/records/engine/fair-queue.ts";
+import type { Result } from "../../server/src/records/record.ts";
+import { createRecordStore, type RecordStore } from "../../server/src/records/record-store.ts";
+import { digestResult } from "../../server/src/records/result-digest.ts";
 import { claimCommand, DONE } from "../helpers/calls/domain.ts";
 import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
 

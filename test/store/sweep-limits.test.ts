@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { sweepBatch } from "../../server/src/core/store/records/sweep-records.ts";
+import { sweepBatch } from "../../server/src/records/sweep.ts";
 import { openStorePool } from "../helpers/database/connections.ts";
 import { createTestDatabase, isCitus, type TestDatabase } from "../helpers/database/database.ts";
 import { readMetrics } from "../helpers/servers/metrics.ts";

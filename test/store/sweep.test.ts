@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from "vitest";
-import { FENCING_MARGIN_MS } from "../../server/src/core/store/records/record-row.ts";
-import { sweepBatch } from "../../server/src/core/store/records/sweep-records.ts";
+import { FENCING_MARGIN_MS } from "../../server/src/records/engine/record-row.ts";
+import { sweepBatch } from "../../server/src/records/sweep.ts";
 import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
 import { ageRecords, granted } from "../helpers/calls/records.ts";
 import { complete, failure, grant, lookUp, ORDER, seconds, success } from "../helpers/calls/verbs.ts";

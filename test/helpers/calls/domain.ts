@@ -1,4 +1,4 @@
-import type { ClaimCommand, LiveRecord, Phase, Result } from "../../../server/src/core/domain/record.ts";
+import type { ClaimCommand, LiveRecord, Phase, Result } from "../../../server/src/records/record.ts";
 
 export const ID = { tenantId: 1, namespace: "charges", key: "order-1" };
 

@@ -9,7 +9,7 @@ import {
 } from "@bufbuild/protobuf/wkt";
 import { expect } from "vitest";
 import { openPool, type Pool } from "../../../server/src/core/store/pool.ts";
-import { sweepBatch } from "../../../server/src/core/store/records/sweep-records.ts";
+import { sweepBatch } from "../../../server/src/records/sweep.ts";
 import type { TestTenant } from "../servers/tenants.ts";
 import type { TestDatabase } from "./database.ts";
 

@@ -3,7 +3,7 @@ import {
   type LiveRecord,
   type Phase,
   unfinishedPhase,
-} from "../../../server/src/core/domain/record.ts";
+} from "../../../server/src/records/record.ts";
 
 /** A row of `records` in the small scope. Times are minutes; fingerprints and results are numbers. */
 export interface Row {

@@ -1,10 +1,8 @@
-import { answerClaim } from "../../../server/src/core/domain/record.ts";
 import { Refusal } from "../../../server/src/core/domain/refusal.ts";
-import {
-  answerComplete,
-  answerExtendLease,
-  answerRelease,
-} from "../../../server/src/core/domain/settlement.ts";
+import { answerComplete } from "../../../server/src/records/complete.ts";
+import { answerExtendLease } from "../../../server/src/records/extend-lease.ts";
+import { answerClaim } from "../../../server/src/records/record.ts";
+import { answerRelease } from "../../../server/src/records/release.ts";
 import {
   bytesOf,
   type Claim,

@@ -1,9 +1,9 @@
-import { PLAIN_VALUES, type RecordValues } from "../../../server/src/core/store/records/record-values.ts";
 import {
   exportPlainRows,
   exportRecords,
   findMovingTenant,
 } from "../../../server/src/features/moving/export-tenant.ts";
+import { PLAIN_VALUES, type RecordValues } from "../../../server/src/records/engine/record-values.ts";
 import { CROWDED_TENANT } from "../../helpers/database/crowded-tables.ts";
 import type { ExplainedWork } from "./explained-work.ts";
 

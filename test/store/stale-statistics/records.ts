@@ -1,8 +1,8 @@
-import { digestResult } from "../../../server/src/core/domain/result-digest.ts";
-import { UNLIMITED } from "../../../server/src/core/store/batching/fair-queue.ts";
-import { findResolved } from "../../../server/src/core/store/records/read-records.ts";
-import { createRecordStore } from "../../../server/src/core/store/records/record-store.ts";
-import { sweepBatch } from "../../../server/src/core/store/records/sweep-records.ts";
+import { findResolved } from "../../../server/src/records/claim/find-resolved.ts";
+import { UNLIMITED } from "../../../server/src/records/engine/fair-queue.ts";
+import { createRecordStore } from "../../../server/src/records/record-store.ts";
+import { digestResult } from "../../../server/src/records/result-digest.ts";
+import { sweepBatch } from "../../../server/src/records/sweep.ts";
 import { claimCommand, DONE } from "../../helpers/calls/domain.ts";
 import { CROWDED_TENANT, crowdedKey, LARGE_KEYS } from "../../helpers/database/crowded-tables.ts";
 import type { ExplainedWork } from "./explained-work.ts";

@@ -1,15 +1,8 @@
-import { signedFormat } from "../../../server/src/core/cache/entry-format.ts";
-import { openReplicaCache } from "../../../server/src/core/cache/replica-cache.ts";
 import type { Call } from "../../../server/src/core/calls/call.ts";
-import { createIdempotencyService } from "../../../server/src/core/claims/service.ts";
-import { createWaiters } from "../../../server/src/core/claims/waiters.ts";
 import { readConfig } from "../../../server/src/core/config/config.ts";
 import type { Principal } from "../../../server/src/core/domain/tenant.ts";
-import { UNLIMITED } from "../../../server/src/core/store/batching/fair-queue.ts";
 import { readInstallation } from "../../../server/src/core/store/installation.ts";
 import { openPool } from "../../../server/src/core/store/pool.ts";
-import { findResolved } from "../../../server/src/core/store/records/read-records.ts";
-import { createRecordStore } from "../../../server/src/core/store/records/record-store.ts";
 import { createFindTenants } from "../../../server/src/core/store/tenants/tenants.ts";
 import { createLog } from "../../../server/src/core/telemetry/log.ts";
 import { createMetrics } from "../../../server/src/core/telemetry/metrics.ts";
@@ -24,6 +17,13 @@ import type { Pipeline } from "../../../server/src/core/transport/pipeline.ts";
 import { readMessage } from "../../../server/src/core/transport/read-message.ts";
 import { routesOf } from "../../../server/src/core/transport/route.ts";
 import { IdempotencyService } from "../../../server/src/gen/onceward/v1/idempotency_pb.ts";
+import { findResolved } from "../../../server/src/records/claim/find-resolved.ts";
+import { createWaiters } from "../../../server/src/records/claim/waiters.ts";
+import { UNLIMITED } from "../../../server/src/records/engine/fair-queue.ts";
+import { createRecordStore } from "../../../server/src/records/record-store.ts";
+import { signedFormat } from "../../../server/src/records/replay/entry-format.ts";
+import { openReplicaCache } from "../../../server/src/records/replay/replica-cache.ts";
+import { createIdempotencyService } from "../../../server/src/records/service.ts";
 
 /**
  * The service without its pipeline, for comparison: the same transport, handlers, caches and statements, but

@@ -19,7 +19,7 @@ const ROWS: readonly (readonly [file: string, constants: string, test?: string])
     "JOB_RETENTION_MS USAGE_RETENTION_MS",
     "test/admin/retention-of-history.test.ts",
   ],
-  ["core/claims/after-operation.ts", "MAX_REFUSALS MAX_REFUSALS_OF_TENANT WINDOW_MS"],
+  ["records/after-operation.ts", "MAX_REFUSALS MAX_REFUSALS_OF_TENANT WINDOW_MS"],
   ["core/config/secret-files.ts", "MAX_BYTES", "test/commands/secret-files.test.ts"],
   ["core/domain/limits.ts", "MAX_API_KEY_LABEL_BYTES MAX_API_KEY_NAMESPACES", "test/admin/api-keys.test.ts"],
   ["core/domain/limits.ts", "MAX_REASON_BYTES", "test/admin/resolve-record-refusals.test.ts"],

@@ -1,8 +1,8 @@
 import { SAMPLED_KEYS_RETENTION_MS } from "../../../server/src/core/background/pruner.ts";
 import type { Pool, Runner } from "../../../server/src/core/store/pool.ts";
 import { pruneRows } from "../../../server/src/core/store/prune.ts";
-import { sweepBatch } from "../../../server/src/core/store/records/sweep-records.ts";
 import { createKeySampler } from "../../../server/src/features/insight/key-sampler.ts";
+import { sweepBatch } from "../../../server/src/records/sweep.ts";
 import { NAMESPACE_NAMES } from "./namespaces.ts";
 
 /** The times of a tenant's rows, by table. */

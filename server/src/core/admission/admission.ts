@@ -1,6 +1,6 @@
+import type { Result } from "../../records/record.ts";
+import { resultBytes } from "../../records/result-bytes.ts";
 import { DEFAULT_DECLARED_NAMESPACES, MAX_UNFINISHED_JOBS, type Quotas } from "../domain/quotas.ts";
-import type { Result } from "../domain/record.ts";
-import { resultBytes } from "../domain/result-bytes.ts";
 import { POLICY_SETTLES_MS } from "../domain/statement-times.ts";
 import type { Principal, Tenant } from "../domain/tenant.ts";
 import { createRateLimit, type Rate } from "./rate-limit.ts";

@@ -1,8 +1,8 @@
 import { timingSafeEqual } from "node:crypto";
 import { LRUCache } from "lru-cache";
+import { StatementBatcher } from "../../records/engine/batcher.ts";
 import type { Deadline } from "../domain/operation.ts";
 import type { Principal } from "../domain/tenant.ts";
-import { StatementBatcher } from "../store/batching/batcher.ts";
 import type { Pool } from "../store/pool.ts";
 import { findApiKeys, type KnownApiKey } from "../store/tenants/api-keys.ts";
 import { type ApiKey, digestSecret, ID_LENGTH, SECRET_LENGTH, sameDigest } from "./api-key.ts";

@@ -1,6 +1,6 @@
 import { hostname } from "node:os";
+import type { TokenFloor } from "../../records/token-floor.ts";
 import type { DatabaseClockWatch } from "../domain/database-clock.ts";
-import type { TokenFloor } from "../domain/token-floor.ts";
 import type { CommitWatch } from "../store/commit-watch.ts";
 import { raiseTokenFloor } from "../store/installation.ts";
 import type { Pool } from "../store/pool.ts";

@@ -1,6 +1,6 @@
 import type { Logger } from "pino";
-import type { RecordLoss } from "../domain/late-keys.ts";
-import type { TokenFloor } from "../domain/token-floor.ts";
+import type { RecordLoss } from "../../records/late-keys.ts";
+import type { TokenFloor } from "../../records/token-floor.ts";
 import {
   type Installation,
   markLoss,

@@ -1,7 +1,7 @@
 import * as v from "valibot";
+import { parseRedisUrl } from "../../records/replay/redis-url.ts";
 import { parseApiKey } from "../auth/api-key.ts";
 import { JWT_ALGORITHMS } from "../auth/jwt-algorithms.ts";
-import { parseRedisUrl } from "../cache/redis-url.ts";
 import { MAX_WAIT_MS } from "../domain/limits.ts";
 import { LOG_LEVELS } from "../telemetry/log.ts";
 import {

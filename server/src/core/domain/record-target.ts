@@ -1,5 +1,5 @@
 import { createHmac } from "node:crypto";
-import { type RecordId, recordName } from "./record.ts";
+import { type RecordId, recordName } from "../../records/record.ts";
 
 const HASH_BYTES = 16;
 

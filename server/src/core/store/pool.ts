@@ -1,6 +1,6 @@
 import type { Socket } from "node:net";
 import pg from "pg";
-import type { RecordLoss } from "../domain/late-keys.ts";
+import type { RecordLoss } from "../../records/late-keys.ts";
 import {
   ACQUIRE_TIMEOUT_MS,
   QUERY_TIMEOUT_MS,

@@ -9,7 +9,7 @@ import {
   RetryInfoSchema,
 } from "../../gen/google/rpc/error_details_pb.ts";
 import { type Status, StatusSchema } from "../../gen/google/rpc/status_pb.ts";
-import { codeOf } from "../claims/batch-errors.ts";
+import { codeOf } from "../../records/batch/batch-errors.ts";
 import { Refusal } from "../domain/refusal.ts";
 
 const DOMAIN = "onceward";

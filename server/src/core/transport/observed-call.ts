@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { Logger } from "pino";
-import { codeName } from "../claims/batch-errors.ts";
+import { codeName } from "../../records/batch/batch-errors.ts";
 import type { Deadline } from "../domain/operation.ts";
 import { CATALOGUE, Refusal } from "../domain/refusal.ts";
 import type { Principal } from "../domain/tenant.ts";

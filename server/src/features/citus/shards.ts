@@ -1,7 +1,7 @@
-import type { Shard, Shards } from "../../core/store/batching/shards.ts";
-import { createTurns, type Turns } from "../../core/store/batching/turns.ts";
 import type { Pool, Runner, Statement } from "../../core/store/pool.ts";
 import { requireTimeToResend } from "../../core/store/statement-errors.ts";
+import type { Shard, Shards } from "../../records/engine/shards.ts";
+import { createTurns, type Turns } from "../../records/engine/turns.ts";
 import { addressOf, createNodes, type Nodes, type NodesOptions } from "./nodes.ts";
 import { canHoldShards, isMoved } from "./shard-guard.ts";
 import { agreesWithCitus, type PlacedShard, readShardMap, type ShardNode, shardOf } from "./shard-map.ts";

@@ -5,9 +5,9 @@ import type { KnownSession, SessionCredential } from "../../core/auth/sessions.t
 import type { Deadline } from "../../core/domain/operation.ts";
 import { credentialInvalid } from "../../core/domain/refusal.ts";
 import type { Principal } from "../../core/domain/tenant.ts";
-import { createPacedQueue } from "../../core/store/batching/paced-queue.ts";
 import type { Connection, Runner } from "../../core/store/pool.ts";
 import { insertAuditEvents } from "../../core/store/tenants/audit-events.ts";
+import { createPacedQueue } from "../../records/engine/paced-queue.ts";
 import { type EndedSessions, endSessions, findSessions, storeSession } from "./store/console-sessions.ts";
 
 /** The sessions of the console, as SessionFinder and more. A session is named by the value of its cookie, which only the browser keeps. */

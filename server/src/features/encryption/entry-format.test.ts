@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { encryptionKeys } from "../../../../test/helpers/servers/encryption.ts";
-import type { EntryFormat } from "../../core/cache/entry-format.ts";
 import { type Keyring, NO_KEYS, parseKeyring } from "../../core/config/keyring.ts";
+import type { EntryFormat } from "../../records/replay/entry-format.ts";
 import { entryFormat } from "./entry-format.ts";
 import { deriveKey, seal } from "./seal.ts";
 

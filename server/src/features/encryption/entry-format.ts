@@ -1,5 +1,5 @@
-import { type EntryFormat, FORMAT, signedFormat } from "../../core/cache/entry-format.ts";
 import type { EncryptionKey, Keyring } from "../../core/config/keyring.ts";
+import { type EntryFormat, FORMAT, signedFormat } from "../../records/replay/entry-format.ts";
 import { deriveKey, open, seal } from "./seal.ts";
 
 /**

@@ -1,6 +1,6 @@
 import { NO_KEYS, parseKeyring } from "../../core/config/keyring.ts";
 import type { Feature, ValuesOptions } from "../../core/feature.ts";
-import type { UnreadableCause } from "../../core/store/records/record-values.ts";
+import type { UnreadableCause } from "../../records/engine/record-values.ts";
 import { encryptionKeysCheck } from "./doctor-check.ts";
 import { encryptionStatus } from "./encryption-status.ts";
 import { entryFormat } from "./entry-format.ts";

@@ -1,5 +1,5 @@
-import type { RecordId } from "../../core/domain/record.ts";
 import type { Runner } from "../../core/store/pool.ts";
+import type { RecordId } from "../../records/record.ts";
 
 /** How many values are stored under a key. */
 export interface KeyUsage {

@@ -1,7 +1,6 @@
 import type { EncryptionKey, Keyring } from "../../core/config/keyring.ts";
-import { recordName } from "../../core/domain/record.ts";
 import type { Refusal } from "../../core/domain/refusal.ts";
-import { nameOfRow } from "../../core/store/records/record-row.ts";
+import { nameOfRow } from "../../records/engine/record-row.ts";
 import {
   type RecordValues,
   SEALED_OVERHEAD_BYTES,
@@ -9,7 +8,8 @@ import {
   type StoredResult,
   type UnreadableCause,
   unreadable,
-} from "../../core/store/records/record-values.ts";
+} from "../../records/engine/record-values.ts";
+import { recordName } from "../../records/record.ts";
 import { deriveKey, open, seal } from "./seal.ts";
 
 /** The encrypted columns, as part of what a ciphertext is bound to. */

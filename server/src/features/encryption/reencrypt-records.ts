@@ -1,10 +1,10 @@
-import type { RecordId } from "../../core/domain/record.ts";
 import { isRefusal } from "../../core/domain/refusal.ts";
 import type { Runner } from "../../core/store/pool.ts";
-import { type IdRow, idColumns } from "../../core/store/records/record-row.ts";
-import { equalKeys } from "../../core/store/records/record-sql.ts";
-import type { RecordValues, ValuesRow } from "../../core/store/records/record-values.ts";
 import { bigintArray, byteaArray, textArray } from "../../core/store/sql-arrays.ts";
+import { type IdRow, idColumns } from "../../records/engine/record-row.ts";
+import { equalKeys } from "../../records/engine/record-sql.ts";
+import type { RecordValues, ValuesRow } from "../../records/engine/record-values.ts";
+import type { RecordId } from "../../records/record.ts";
 import type { PassPage } from "./encryption-pass.ts";
 
 /** Maximum records that a page examines: some milliseconds, if none has to be encrypted. */

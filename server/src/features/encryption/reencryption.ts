@@ -1,9 +1,9 @@
 import { largerBatch, smallerBatch } from "../../core/background/batch-size.ts";
 import { createRepeating, type Repeating } from "../../core/background/repeat.ts";
-import type { Statements } from "../../core/store/batching/administration-pool.ts";
 import { limitLocks } from "../../core/store/limit-locks.ts";
-import type { RecordValues } from "../../core/store/records/record-values.ts";
 import type { Metrics } from "../../core/telemetry/metrics.ts";
+import type { Statements } from "../../records/engine/administration-pool.ts";
+import type { RecordValues } from "../../records/engine/record-values.ts";
 import {
   advanceEncryptionPass,
   beginEncryptionPass,

@@ -1,7 +1,7 @@
 import { createHmac, createSecretKey, hkdfSync, randomBytes } from "node:crypto";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { SEALED_OVERHEAD_BYTES } from "../../core/store/records/record-values.ts";
+import { SEALED_OVERHEAD_BYTES } from "../../records/engine/record-values.ts";
 import { deriveKey, open, seal } from "./seal.ts";
 
 const SECRET = randomBytes(32);

@@ -1,6 +1,6 @@
 import { createCipheriv, createDecipheriv, createHmac, randomFillSync } from "node:crypto";
 import type { EncryptionKey } from "../../core/config/keyring.ts";
-import { SEALED_OVERHEAD_BYTES } from "../../core/store/records/record-values.ts";
+import { SEALED_OVERHEAD_BYTES } from "../../records/engine/record-values.ts";
 
 const CIPHER = "aes-256-gcm";
 const NONCE_BYTES = 12;

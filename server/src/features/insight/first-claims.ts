@@ -1,5 +1,5 @@
-import type { OperationHooks, UsedNamespace } from "../../core/claims/after-operation.ts";
-import type { RecordId } from "../../core/domain/record.ts";
+import type { OperationHooks, UsedNamespace } from "../../records/after-operation.ts";
+import type { RecordId } from "../../records/record.ts";
 
 /** A claim that began an operation, and whose key is observed. */
 export interface ObservedClaim {

@@ -1,7 +1,7 @@
 import { createRepeating } from "../../core/background/repeat.ts";
-import type { UsedNamespace } from "../../core/claims/after-operation.ts";
 import type { Pool } from "../../core/store/pool.ts";
-import type { SweptNamespace } from "../../core/store/records/sweep-records.ts";
+import type { UsedNamespace } from "../../records/after-operation.ts";
+import type { SweptNamespace } from "../../records/sweep.ts";
 import { DeferredQueue } from "./deferred-queue.ts";
 import type { KeyHashes } from "./domain/key-hashes.ts";
 import { countShape, type GrowingShapeCounts, noShapes } from "./domain/key-quality.ts";

@@ -1,10 +1,10 @@
 import { createHmac } from "node:crypto";
 import { createRepeating } from "../../core/background/repeat.ts";
-import type { UsedNamespace } from "../../core/claims/after-operation.ts";
-import type { RecordId } from "../../core/domain/record.ts";
 import { createTextHash } from "../../core/domain/text-hash.ts";
 import type { Runner } from "../../core/store/pool.ts";
-import type { SweptKey, SweptNamespace } from "../../core/store/records/sweep-records.ts";
+import type { UsedNamespace } from "../../records/after-operation.ts";
+import type { RecordId } from "../../records/record.ts";
+import type { SweptKey, SweptNamespace } from "../../records/sweep.ts";
 import { countLateRepeats, type SampledClaim } from "../usage/store/late-repeats.ts";
 import { DeferredQueue } from "./deferred-queue.ts";
 import { createKeyHashes } from "./domain/key-hashes.ts";

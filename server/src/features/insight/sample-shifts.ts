@@ -1,5 +1,5 @@
-import type { UsedNamespace } from "../../core/claims/after-operation.ts";
 import type { Runner } from "../../core/store/pool.ts";
+import type { UsedNamespace } from "../../records/after-operation.ts";
 import { BATCH_ROWS } from "./deferred-queue.ts";
 import { type LimitSample, type NamespaceSample, nameOf } from "./store/sample-limits.ts";
 import { listChangedSamples } from "./store/tombstones.ts";

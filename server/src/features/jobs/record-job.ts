@@ -1,5 +1,5 @@
 import type { PolicyInForce, Retention } from "../../core/domain/policy.ts";
-import type { LiveRecord } from "../../core/domain/record.ts";
+import type { LiveRecord } from "../../records/record.ts";
 
 /** The retention that a policy stamps on records, before and after its change. */
 export interface RetentionChange {

@@ -1,5 +1,5 @@
-import type { LiveRecord, RecordId, Result } from "../../core/domain/record.ts";
 import { Refusal } from "../../core/domain/refusal.ts";
+import type { LiveRecord, RecordId, Result } from "../../records/record.ts";
 
 /** An administrator's decision about a record that its holder has left unresolved. */
 export type Resolution =

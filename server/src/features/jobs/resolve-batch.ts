@@ -1,9 +1,9 @@
-import type { RecordId } from "../../core/domain/record.ts";
-import { resultBytes } from "../../core/domain/result-bytes.ts";
 import type { Runner } from "../../core/store/pool.ts";
-import { withoutValues } from "../../core/store/records/record-row.ts";
-import type { RecordValues } from "../../core/store/records/record-values.ts";
 import { insertAuditEvents } from "../../core/store/tenants/audit-events.ts";
+import { withoutValues } from "../../records/engine/record-row.ts";
+import type { RecordValues } from "../../records/engine/record-values.ts";
+import type { RecordId } from "../../records/record.ts";
+import { resultBytes } from "../../records/result-bytes.ts";
 import { matches, type ResolveWork, recordsLeftAlone } from "./record-job.ts";
 import { raiseCacheGeneration } from "./store/forget-records.ts";
 import { readJobResolution } from "./store/job-resolution.ts";

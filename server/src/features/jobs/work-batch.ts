@@ -1,9 +1,9 @@
 import { clockMoved, type DatabaseClock, UNCHECKED_CLOCK } from "../../core/domain/database-clock.ts";
-import type { RecordId } from "../../core/domain/record.ts";
 import { type ForgetKeys, forgetKeysOf } from "../../core/feature.ts";
 import { limitLocks } from "../../core/store/limit-locks.ts";
 import type { Pool, Runner } from "../../core/store/pool.ts";
-import { PLAIN_VALUES, type RecordValues } from "../../core/store/records/record-values.ts";
+import { PLAIN_VALUES, type RecordValues } from "../../records/engine/record-values.ts";
+import type { RecordId } from "../../records/record.ts";
 import { claimedBefore, type RecordJob } from "./record-job.ts";
 import { resolveBatch } from "./resolve-batch.ts";
 import { forgetPage, raiseCacheGeneration, removePage } from "./store/forget-records.ts";

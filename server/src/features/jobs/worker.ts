@@ -1,8 +1,8 @@
 import { createRepeating, type Repeating } from "../../core/background/repeat.ts";
-import { recordName } from "../../core/domain/record.ts";
 import type { CoreParts, ForgetKeys } from "../../core/feature.ts";
-import type { Statements } from "../../core/store/batching/administration-pool.ts";
-import type { RecordValues } from "../../core/store/records/record-values.ts";
+import type { Statements } from "../../records/engine/administration-pool.ts";
+import type { RecordValues } from "../../records/engine/record-values.ts";
+import { recordName } from "../../records/record.ts";
 import { createJobScheduler } from "./scheduler.ts";
 import { countUnfinishedRecordJobs } from "./store/record-jobs.ts";
 import { workBatch } from "./work-batch.ts";

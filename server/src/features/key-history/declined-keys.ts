@@ -1,6 +1,6 @@
-import type { OperationHooks } from "../../core/claims/after-operation.ts";
 import { MAX_KEY_BYTES, NAMESPACE_PATTERN } from "../../core/domain/limits.ts";
-import type { RecordId } from "../../core/domain/record.ts";
+import type { OperationHooks } from "../../records/after-operation.ts";
+import type { RecordId } from "../../records/record.ts";
 
 /** What a call on a key got in place of its claim. */
 export const DECLINED = [

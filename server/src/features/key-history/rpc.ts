@@ -1,5 +1,4 @@
 import { create } from "@bufbuild/protobuf";
-import { parseLookup } from "../../core/claims/messages.ts";
 import { countFields } from "../../core/messages/counts.ts";
 import { timestamp } from "../../core/messages/violations.ts";
 import {
@@ -7,6 +6,7 @@ import {
   DeclinedCallSchema,
   GetKeyHistoryResponseSchema,
 } from "../../gen/onceward/v1/tenant_admin_pb.ts";
+import { parseLookup } from "../../records/lookup.ts";
 import type { AdministrationParts, TenantAdminRpcs } from "../administration/services.ts";
 import type { Declined, DeclinedCall } from "./declined-keys.ts";
 import { createKeySlots, readKeyHistory } from "./store.ts";

@@ -1,7 +1,7 @@
-import type { RecordId } from "../../core/domain/record.ts";
 import { createRecordHash } from "../../core/domain/record-target.ts";
 import type { Runner } from "../../core/store/pool.ts";
 import { bigintArray, byteaArray, float8Array, intArray, textArray } from "../../core/store/sql-arrays.ts";
+import type { RecordId } from "../../records/record.ts";
 import { DECLINED, type Declined, type DeclinedKey, MAX_CALLS } from "./declined-keys.ts";
 
 /** A key by its hash, and the row that it takes. */

@@ -11,10 +11,10 @@ import { NAMESPACE_PATTERN, NAMESPACE_RULE } from "../../core/domain/limits.ts";
 import { POLICY_SETTLES_MS } from "../../core/domain/statement-times.ts";
 import type { TenantResource } from "../../core/domain/tenant.ts";
 import type { Pool, Runner } from "../../core/store/pool.ts";
-import type { RecordValues, ValuesRow } from "../../core/store/records/record-values.ts";
 import { readServerFacts } from "../../core/store/replicas.ts";
 import { insertAuditEvents } from "../../core/store/tenants/audit-events.ts";
 import { lockTenant, updateTenant } from "../../core/store/tenants/tenants.ts";
+import type { RecordValues, ValuesRow } from "../../records/engine/record-values.ts";
 import { createRecordEncryption } from "../encryption/record-encryption.ts";
 import {
   FORMAT,

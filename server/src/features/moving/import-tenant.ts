@@ -11,10 +11,10 @@ import { type Config, readConfig } from "../../core/config/config.ts";
 import { withConnection } from "../../core/store/connection.ts";
 import { raiseTokenFloor, readInstallation } from "../../core/store/installation.ts";
 import type { Runner } from "../../core/store/pool.ts";
-import type { RecordValues } from "../../core/store/records/record-values.ts";
 import { readServerFacts } from "../../core/store/replicas.ts";
 import { textArray } from "../../core/store/sql-arrays.ts";
 import { insertAuditEvents } from "../../core/store/tenants/audit-events.ts";
+import type { RecordValues } from "../../records/engine/record-values.ts";
 import { requireKeyOfPass } from "../encryption/required-key.ts";
 import { encryptionOf } from "./export-tenant.ts";
 import {

@@ -1,5 +1,4 @@
 import type { Answer, Call } from "../../core/calls/call.ts";
-import { codeName } from "../../core/claims/batch-errors.ts";
 import { CATALOGUE, Refusal } from "../../core/domain/refusal.ts";
 import { activeCalls, type CallOutcome, type CallSpan, type Tracing } from "../../core/telemetry/tracing.ts";
 import { ErrorReasonSchema } from "../../gen/onceward/v1/errors_pb.ts";
@@ -10,6 +9,7 @@ import {
   type BatchResponseItem,
   IdempotencyService,
 } from "../../gen/onceward/v1/idempotency_pb.ts";
+import { codeName } from "../../records/batch/batch-errors.ts";
 
 const INTERNAL: CallOutcome = { code: "INTERNAL" };
 

@@ -1,7 +1,5 @@
-import type { Waiters } from "../../core/claims/waiters.ts";
 import type { Config } from "../../core/config/config.ts";
 import { Refusal } from "../../core/domain/refusal.ts";
-import type { AdministrationPool } from "../../core/store/batching/administration-pool.ts";
 import type { Connection, Pool, Runner } from "../../core/store/pool.ts";
 import { StatementFailed } from "../../core/store/statement-errors.ts";
 import type { Metrics } from "../../core/telemetry/metrics.ts";
@@ -13,6 +11,8 @@ import {
   type Tracing,
   type TracingOptions,
 } from "../../core/telemetry/tracing.ts";
+import type { Waiters } from "../../records/claim/waiters.ts";
+import type { AdministrationPool } from "../../records/engine/administration-pool.ts";
 import { tracePipeline } from "./traced-pipeline.ts";
 
 /**

@@ -1,11 +1,11 @@
 import type { Answer } from "../../core/calls/call.ts";
-import { codeName } from "../../core/claims/batch-errors.ts";
 import { CATALOGUE, Refusal } from "../../core/domain/refusal.ts";
 import type { Principal } from "../../core/domain/tenant.ts";
 import { activeCalls, type CallOutcome, type CallSpan, type Tracing } from "../../core/telemetry/tracing.ts";
 import { FailedCall, ProtocolError } from "../../core/transport/errors.ts";
 import type { IncomingCall, Pipeline } from "../../core/transport/pipeline.ts";
 import type { ReceivedMessage } from "../../core/transport/read-message.ts";
+import { codeName } from "../../records/batch/batch-errors.ts";
 
 /** Wraps a pipeline: each call is a span, and is handled with the span as its active call. */
 export function tracePipeline(pipeline: Pipeline, tracing: Tracing): Pipeline {

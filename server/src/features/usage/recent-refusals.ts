@@ -1,6 +1,6 @@
-import type { OperationHooks } from "../../core/claims/after-operation.ts";
 import { NAMESPACE_PATTERN } from "../../core/domain/limits.ts";
 import { CATALOGUE } from "../../core/domain/refusal.ts";
+import type { OperationHooks } from "../../records/after-operation.ts";
 
 /** Operations of an API key, or of a token's subject, that were refused for one reason. */
 export interface RefusedOperations {

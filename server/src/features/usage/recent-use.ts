@@ -1,4 +1,4 @@
-import type { UsedNamespace } from "../../core/claims/after-operation.ts";
+import type { UsedNamespace } from "../../records/after-operation.ts";
 import type { UsageCount } from "./store/usage.ts";
 import { QUOTA_REFUSALS } from "./usage.ts";
 import { LATENCY_BUCKETS, LATENCY_MS } from "./usage-meter.ts";

@@ -1,7 +1,7 @@
 import type { QuotaCause } from "../../core/admission/refusals.ts";
-import type { CountedClaim, OperationHooks, UsedNamespace } from "../../core/claims/after-operation.ts";
 import { NAMESPACE_PATTERN } from "../../core/domain/limits.ts";
-import type { ClaimOutcome } from "../../core/domain/record.ts";
+import type { CountedClaim, OperationHooks, UsedNamespace } from "../../records/after-operation.ts";
+import type { ClaimOutcome } from "../../records/record.ts";
 import { latenessBucket } from "./lateness.ts";
 import type { UsageCount } from "./store/usage.ts";
 import { countersBy, type UsageCounter } from "./usage.ts";

@@ -21,7 +21,7 @@ export interface Replacement {
   readonly to: string;
 }
 
-const CLAIM = "core/store/records/claim-statements.ts";
+const CLAIM = "records/claim/claim-statements.ts";
 const CLAIMABLE = `((\${LIFE_ENDED}) and excluded.state <> \${STATE.forgotten})
      or (r.expires_at > \${LATEST}
          and (r.fingerprint is null or excluded.fingerprint is null or r.fingerprint = excluded.fingerprint)
@@ -38,7 +38,7 @@ export const MUTANTS: readonly Mutant[] = [
     replacements: [
       { file: CLAIM, from: "and r.lease_expires_at <= excluded.claimed_at\n", to: "\n" },
       {
-        file: "core/domain/record.ts",
+        file: "records/record.ts",
         from: `    case "inProgress":
       // The caller's own claim`,
         to: `    case "inProgress":
@@ -53,12 +53,12 @@ export const MUTANTS: readonly Mutant[] = [
     defect: "a superseded token completes",
     replacements: [
       {
-        file: "core/store/records/complete-records.ts",
+        file: "records/complete.ts",
         from: "{OWN_CLAIM}\n  returning",
         to: '{OWN_CLAIM.replace("and r.fencing_token = i.fencing_token", "")}\n  returning',
       },
       {
-        file: "core/store/records/complete-records.ts",
+        file: "records/complete.ts",
         from: "applied ? completed(record)",
         to: `applied ? completed(record) : record?.phase.kind === "completed"
         ? { kind: "completed", completedAtMs: record.phase.completedAtMs, expiresAtMs: record.expiresAtMs,
@@ -86,7 +86,7 @@ export const MUTANTS: readonly Mutant[] = [
     defect: "a copy is found by every tenant that asks for the same key",
     replacements: [
       {
-        file: "core/cache/replay-cache.ts",
+        file: "records/replay/replay-cache.ts",
         from: "{ scope }: CacheEpoch)",
         to: '_: CacheEpoch, scope = "")',
       },
@@ -98,14 +98,14 @@ export const MUTANTS: readonly Mutant[] = [
     defect: "a cached IN_PROGRESS is answered after the key's completion",
     replacements: [
       {
-        file: "core/claims/claim.ts",
+        file: "records/claim/claim.ts",
         from: "        const completion = completions[index];",
         to: `        const hint = hints.get(recordName(command.id));
         if (hint !== undefined && hint.untilMs > performance.now()) return hint.outcome;
         const completion = completions[index];`,
       },
       {
-        file: "core/claims/claim.ts",
+        file: "records/claim/claim.ts",
         from: "    replayCache.countAnswer(id, ",
         to: `    if (outcome.kind === "inProgress") {
       hints.set(recordName(id), { outcome, untilMs: performance.now() + outcome.leaseRemainingMs });
@@ -113,12 +113,12 @@ export const MUTANTS: readonly Mutant[] = [
     replayCache.countAnswer(id, `,
       },
       {
-        file: "core/claims/claim.ts",
+        file: "records/claim/claim.ts",
         from: `  cachedCompletionOf,
-} from "../domain/record.ts";`,
+} from "../record.ts";`,
         to: `  cachedCompletionOf,
   recordName,
-} from "../domain/record.ts";
+} from "../record.ts";
 const hints = new Map<string, { readonly outcome: ClaimOutcome; readonly untilMs: number }>();`,
       },
     ],
@@ -173,11 +173,11 @@ function rowOf(`,
     defect: "a namespace and a key are joined with a character that both may hold",
     replacements: [
       {
-        file: "core/domain/record.ts",
+        file: "records/record.ts",
         from: "id.namespace.length}:",
         to: '""}',
       },
-      { file: "core/domain/record.ts", from: "{id.namespace}$", to: "{id.namespace}.$" },
+      { file: "records/record.ts", from: "{id.namespace}$", to: "{id.namespace}.$" },
     ],
     faults: [],
   },
@@ -186,23 +186,23 @@ function rowOf(`,
     defect: "the sweep deletes records before their retention ends",
     replacements: [
       {
-        file: "core/store/records/sweep-records.ts",
-        from: "         where r.sweep_at <= least(now(), to_timestamp($2::float8 / 1000))\n         order by r.sweep_at\n         limit $1::int + 1) due`,",
-        to: "         where r.claimed_at <= now() - interval '3 seconds'\n         order by r.sweep_at\n         limit $1::int + 1) due`,",
+        file: "records/sweep.ts",
+        from: `         where r.sweep_at <= \${nowUntil("$2")}\n         order by r.sweep_at\n         limit $1::int + 1) due\``,
+        to: "         where r.claimed_at <= now() - interval '3 seconds'\n         order by r.sweep_at\n         limit $1::int + 1) due`",
       },
       {
-        file: "core/store/records/sweep-records.ts",
-        from: "r.expires_at <= least(now(), to_timestamp($4::float8 / 1000)) -",
+        file: "records/sweep.ts",
+        from: `r.expires_at <= \${nowUntil("$4")} -`,
         to: "coalesce($4::float8, 0) is not null and interval '0' <",
       },
       {
-        file: "core/store/records/sweep-records.ts",
-        from: "r.expires_at <= least(now(), to_timestamp($3::float8 / 1000)) -",
+        file: "records/sweep.ts",
+        from: `r.expires_at <= \${nowUntil("$3")} -`,
         to: "coalesce($3::float8, 0) is not null and interval '0' <",
       },
       {
-        file: "core/store/records/sweep-records.ts",
-        from: "and r.expires_at > least(now(), to_timestamp($2::float8 / 1000)) -",
+        file: "records/sweep.ts",
+        from: `and r.expires_at > \${nowUntil("$2")} -`,
         to: "and false and interval '0' <",
       },
     ],
@@ -213,7 +213,7 @@ function rowOf(`,
     defect: "the sweep deletes records whose retention has ended only by a clock that was set",
     replacements: [
       {
-        file: "core/background/sweeper.ts",
+        file: "records/sweeper.ts",
         from: "      databaseClock.latestMs(),\n",
         to: "      undefined,\n",
       },
@@ -238,7 +238,7 @@ function rowOf(`,
     defect: "two items of a batch get each other's answers",
     replacements: [
       {
-        file: "core/claims/batch.ts",
+        file: "records/batch/batch.ts",
         from: "return create(BatchResponseSchema, { items: replies });",
         to: `if (replies.length > 1) replies.push(...replies.splice(0, 1));
     return create(BatchResponseSchema, { items: replies });`,
@@ -251,9 +251,9 @@ function rowOf(`,
     defect: "a cached copy is replayed without comparing the fingerprint",
     replacements: [
       {
-        file: "core/claims/claim.ts",
+        file: "records/claim/claim.ts",
         from: "completion && answerFromCompletion(completion, command);",
-        to: "copy && answerFromCompletion(completion, { ...command, fingerprint: undefined });",
+        to: "completion && answerFromCompletion(completion, { ...command, fingerprint: undefined });",
       },
     ],
     faults: [],

@@ -1,9 +1,9 @@
 import { LRUCache } from "lru-cache";
+import { type Batcher, StatementBatcher } from "../../../records/engine/batcher.ts";
+import { createTenantLimiter } from "../../../records/engine/fair-queue.ts";
 import { type Deadline, Rejected } from "../../domain/operation.ts";
 import { type PolicyInForce, type PolicyOverrides, resolvePolicy } from "../../domain/policy.ts";
 import { type NamespacePolicies, NEVER_DECLARED, PolicyNotLoaded, type Tenant } from "../../domain/tenant.ts";
-import { type Batcher, StatementBatcher } from "../batching/batcher.ts";
-import { createTenantLimiter } from "../batching/fair-queue.ts";
 import type { Runner } from "../pool.ts";
 import { intArray, textArray } from "../sql-arrays.ts";
 import { type FieldRow, POLICY_COLUMNS } from "./policy-columns.ts";

@@ -1,6 +1,6 @@
+import { SEALED_OVERHEAD_BYTES } from "../../../records/engine/record-values.ts";
 import type { StoredTotals } from "../../domain/quotas.ts";
 import type { Runner } from "../pool.ts";
-import { SEALED_OVERHEAD_BYTES } from "../records/record-values.ts";
 import { bigintArray, intArray } from "../sql-arrays.ts";
 
 /** The stored bytes of the result of a row `r` of records, as they are in plain form. */

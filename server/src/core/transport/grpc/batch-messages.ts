@@ -6,7 +6,7 @@ import {
   BatchStreamRequestSchema,
   BatchStreamResponseSchema,
 } from "../../../gen/onceward/v1/idempotency_pb.ts";
-import { batchItemError } from "../../claims/batch-errors.ts";
+import { batchItemError } from "../../../records/batch/batch-errors.ts";
 import { MAX_BATCH_ITEMS } from "../../domain/limits.ts";
 import { FailedCall, ProtocolError, REQUEST_ID_HEADER } from "../errors.ts";
 import type { IncomingCall } from "../pipeline.ts";

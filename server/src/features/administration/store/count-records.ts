@@ -1,6 +1,6 @@
 import type { Runner } from "../../../core/store/pool.ts";
-import { STATE } from "../../../core/store/records/record-row.ts";
 import { fromRow, type RowOf } from "../../../core/store/rows.ts";
+import { STATE } from "../../../records/engine/record-row.ts";
 
 /** Counts of a range of a namespace's records. */
 export interface RecordCounts {

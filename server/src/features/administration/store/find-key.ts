@@ -1,12 +1,7 @@
-import type { LiveRecord } from "../../../core/domain/record.ts";
 import type { Runner } from "../../../core/store/pool.ts";
-import {
-  listedRecord,
-  RECORD_SELECT,
-  type RecordRow,
-  STATE,
-} from "../../../core/store/records/record-row.ts";
 import { textArray } from "../../../core/store/sql-arrays.ts";
+import { listedRecord, RECORD_SELECT, type RecordRow, STATE } from "../../../records/engine/record-row.ts";
+import type { LiveRecord } from "../../../records/record.ts";
 import { findRecords, type RecordCursor, type RecordFilter, startOf } from "../../jobs/store/list-records.ts";
 import type { Scan } from "../pages.ts";
 import { findNamespacesInUse, NAMESPACES_PER_LOOK } from "./list-namespaces-in-use.ts";

@@ -1,6 +1,6 @@
-import type { Attempt } from "../../../core/domain/attempt.ts";
-import type { RecordId } from "../../../core/domain/record.ts";
 import type { Runner } from "../../../core/store/pool.ts";
+import type { Attempt } from "../../../records/attempt.ts";
+import type { RecordId } from "../../../records/record.ts";
 
 const readPastAttempts = {
   name: "read_past_attempts",

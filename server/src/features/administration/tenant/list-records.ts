@@ -8,10 +8,8 @@ import {
   MAX_OWNER_BYTES,
 } from "../../../core/domain/limits.ts";
 import { mapSettled, Rejected } from "../../../core/domain/operation.ts";
-import type { LiveRecord } from "../../../core/domain/record.ts";
 import { Refusal } from "../../../core/domain/refusal.ts";
 import { policyFor } from "../../../core/domain/tenant.ts";
-import { recordMessage } from "../../../core/messages/record-messages.ts";
 import { Violations } from "../../../core/messages/violations.ts";
 import type { Runner } from "../../../core/store/pool.ts";
 import {
@@ -24,6 +22,8 @@ import {
   ListRecordsRequest_Order,
   ListRecordsResponseSchema,
 } from "../../../gen/onceward/v1/tenant_admin_pb.ts";
+import type { LiveRecord } from "../../../records/record.ts";
+import { recordMessage } from "../../../records/record-messages.ts";
 import {
   type AmbiguousCursor,
   BEFORE_ALL_AMBIGUOUS,

@@ -1,15 +1,15 @@
 import { create } from "@bufbuild/protobuf";
-import { parseLookup } from "../../../core/claims/messages.ts";
-import { attemptsOf } from "../../../core/domain/attempt.ts";
 import { onlyValue } from "../../../core/domain/operation.ts";
 import { createRecordTarget } from "../../../core/domain/record-target.ts";
 import { Refusal } from "../../../core/domain/refusal.ts";
-import { attemptMessage, recordMessage } from "../../../core/messages/record-messages.ts";
 import { timestamp, Violations } from "../../../core/messages/violations.ts";
 import {
   CountRecordsResponseSchema,
   GetRecordResponseSchema,
 } from "../../../gen/onceward/v1/tenant_admin_pb.ts";
+import { attemptsOf } from "../../../records/attempt.ts";
+import { parseLookup } from "../../../records/lookup.ts";
+import { attemptMessage, recordMessage } from "../../../records/record-messages.ts";
 import { scanUntil } from "../pages.ts";
 import type { AdministrationParts, TenantAdminRpcs } from "../services.ts";
 import { countRecords, type RecordCounts } from "../store/count-records.ts";

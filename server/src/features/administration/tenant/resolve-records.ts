@@ -1,7 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { isOutdated, loadPolicies } from "../../../core/calls/authority.ts";
 import type { Call } from "../../../core/calls/call.ts";
-import { readRecordId } from "../../../core/claims/messages.ts";
 import type { DatabaseClock } from "../../../core/domain/database-clock.ts";
 import {
   MAX_CHECKPOINT_NAME_BYTES,
@@ -11,17 +10,11 @@ import {
 } from "../../../core/domain/limits.ts";
 import { isExpired } from "../../../core/domain/operation.ts";
 import type { Policy } from "../../../core/domain/policy.ts";
-import { type LiveRecord, recordName } from "../../../core/domain/record.ts";
 import { createRecordTarget } from "../../../core/domain/record-target.ts";
 import { Refusal } from "../../../core/domain/refusal.ts";
-import { digestResult } from "../../../core/domain/result-digest.ts";
 import { policyFor } from "../../../core/domain/tenant.ts";
-import { recordMessage } from "../../../core/messages/record-messages.ts";
-import { checkResultSize, parseResult } from "../../../core/messages/result-requests.ts";
 import { Violations } from "../../../core/messages/violations.ts";
 import type { Runner } from "../../../core/store/pool.ts";
-import { withResult } from "../../../core/store/records/large-results.ts";
-import { withoutValues } from "../../../core/store/records/record-row.ts";
 import type { Snapshot } from "../../../core/store/tenants/audit-events.ts";
 import {
   type CountAmbiguousRecordsRequest,
@@ -31,6 +24,13 @@ import {
   type ResolveRecordRequest,
   ResolveRecordResponseSchema,
 } from "../../../gen/onceward/v1/tenant_admin_pb.ts";
+import { withResult } from "../../../records/engine/large-results.ts";
+import { withoutValues } from "../../../records/engine/record-row.ts";
+import { type LiveRecord, recordName } from "../../../records/record.ts";
+import { recordMessage } from "../../../records/record-messages.ts";
+import { readRecordId } from "../../../records/request.ts";
+import { digestResult } from "../../../records/result-digest.ts";
+import { checkResultSize, parseResult } from "../../../records/result-requests.ts";
 import type { AmbiguousFilter, RecordJob } from "../../jobs/record-job.ts";
 import { type Resolution, type ResolveCommand, recordToChange } from "../../jobs/resolution.ts";
 import { type AmbiguousRange, countMatching } from "../../jobs/store/count-matching.ts";

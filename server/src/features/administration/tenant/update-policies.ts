@@ -2,7 +2,6 @@ import { create } from "@bufbuild/protobuf";
 import type { FieldMask } from "@bufbuild/protobuf/wkt";
 import { databaseNowMs, isOutdated } from "../../../core/calls/authority.ts";
 import type { Call } from "../../../core/calls/call.ts";
-import { historyAfter } from "../../../core/domain/late-keys.ts";
 import { isExpired } from "../../../core/domain/operation.ts";
 import { fieldsOf, type PolicyOverrides, resolvePolicy } from "../../../core/domain/policy.ts";
 import { boundsInForce, policyViolations, WIDEST_BOUNDS } from "../../../core/domain/policy-bounds.ts";
@@ -20,6 +19,7 @@ import {
   UpdateTenantResponseSchema,
 } from "../../../gen/onceward/v1/tenant_admin_pb.ts";
 import { type RetentionEffect, RetentionEffectSchema } from "../../../gen/onceward/v1/tenant_pb.ts";
+import { historyAfter } from "../../../records/late-keys.ts";
 import {
   changeFor,
   type RecordJob,

@@ -1,7 +1,7 @@
 import { HEARTBEAT_CONNECTIONS } from "../../../core/background/heartbeat.ts";
-import { ADMINISTRATION_CONNECTIONS } from "../../../core/store/batching/administration-pool.ts";
 import type { Runner } from "../../../core/store/pool.ts";
 import { readServerFacts } from "../../../core/store/replicas.ts";
+import { ADMINISTRATION_CONNECTIONS } from "../../../records/engine/administration-pool.ts";
 import type { Check } from "../findings.ts";
 import { readPostgresSettings } from "./settings.ts";
 

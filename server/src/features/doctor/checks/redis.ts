@@ -1,4 +1,4 @@
-import { type RedisFacts, readRedisFacts } from "../../../core/cache/redis-facts.ts";
+import { type RedisFacts, readRedisFacts } from "../../../records/replay/redis-facts.ts";
 import type { Check, Observation } from "../findings.ts";
 
 /** Looks at the Redis of the configuration; nothing is wrong without one. */

@@ -1,5 +1,5 @@
 import { createHmac } from "node:crypto";
-import type { UsedNamespace } from "../../../core/claims/after-operation.ts";
+import type { UsedNamespace } from "../../../records/after-operation.ts";
 
 /** Returns hashes of a namespace's keys and fingerprints, keyed with the pepper: a key cannot be found by trying. */
 export type KeyHashes = ReturnType<typeof createKeyHashes>;

@@ -1,5 +1,4 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
-import type { UsedNamespace } from "../../../core/claims/after-operation.ts";
 import { timestamp, Violations } from "../../../core/messages/violations.ts";
 import type { Runner } from "../../../core/store/pool.ts";
 import {
@@ -11,6 +10,7 @@ import {
   KeyQualitySchema,
   type KeySuspicionSchema,
 } from "../../../gen/onceward/v1/tenant_admin_pb.ts";
+import type { UsedNamespace } from "../../../records/after-operation.ts";
 import { pageSize, replyPage } from "../../administration/pages.ts";
 import type { AdministrationParts, TenantAdminRpcs } from "../../administration/services.ts";
 import { administeredPart } from "../../administration/tenant/own-tenant.ts";

@@ -1,7 +1,7 @@
-import type { UsedNamespace } from "../../../core/claims/after-operation.ts";
 import type { Runner } from "../../../core/store/pool.ts";
-import { STATE } from "../../../core/store/records/record-row.ts";
 import { fromRow, type RowOf } from "../../../core/store/rows.ts";
+import type { UsedNamespace } from "../../../records/after-operation.ts";
+import { STATE } from "../../../records/engine/record-row.ts";
 import { latenessBucket } from "../../usage/lateness.ts";
 import { type KeyObservations, PROMPT_MS } from "../domain/key-quality.ts";
 

@@ -1,6 +1,4 @@
-import type { UsedNamespace } from "../../../core/claims/after-operation.ts";
 import type { Runner } from "../../../core/store/pool.ts";
-import { equalKeys } from "../../../core/store/records/record-sql.ts";
 import {
   bigintArray,
   byteaArray,
@@ -9,6 +7,8 @@ import {
   smallintArray,
   textArray,
 } from "../../../core/store/sql-arrays.ts";
+import type { UsedNamespace } from "../../../records/after-operation.ts";
+import { equalKeys } from "../../../records/engine/record-sql.ts";
 import type { ShapeCounts } from "../domain/key-quality.ts";
 import { createLimit, type NamespaceSample, nameOf } from "./sample-limits.ts";
 
@@ -130,7 +130,7 @@ async function insertKeys(transaction: Runner, keys: readonly SampledKey[]): Pro
 /** Halves a namespace's sample of fingerprints until it has at most `maxHeld` keys, and deletes the others. */
 export const limitKeySample = createLimit("insight_key_samples", "insight_sampled_keys");
 
-/** The join is written as core/store/records/README.md says. */
+/** The join is written as records/README.md says. */
 const removeSampledRows = {
   name: "remove_sampled_keys",
   text: `

@@ -1,5 +1,5 @@
-import type { UsedNamespace } from "../../../core/claims/after-operation.ts";
 import type { Runner } from "../../../core/store/pool.ts";
+import type { UsedNamespace } from "../../../records/after-operation.ts";
 
 /** A deterministic sample of a namespace. */
 export interface NamespaceSample extends UsedNamespace {

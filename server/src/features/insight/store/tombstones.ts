@@ -1,6 +1,4 @@
-import type { UsedNamespace } from "../../../core/claims/after-operation.ts";
 import type { Runner } from "../../../core/store/pool.ts";
-import { equalKeys } from "../../../core/store/records/record-sql.ts";
 import {
   booleanArray,
   byteaArray,
@@ -9,6 +7,8 @@ import {
   smallintArray,
   textArray,
 } from "../../../core/store/sql-arrays.ts";
+import type { UsedNamespace } from "../../../records/after-operation.ts";
+import { equalKeys } from "../../../records/engine/record-sql.ts";
 import { createLimit, type NamespaceSample } from "./sample-limits.ts";
 
 /** A sampled key whose record the sweep deleted. Instants are milliseconds since the Unix epoch. */

@@ -1,6 +1,6 @@
 import type { Runner } from "../../../core/store/pool.ts";
-import { STATE } from "../../../core/store/records/record-row.ts";
-import { equalKeys, FENCING_MARGIN } from "../../../core/store/records/record-sql.ts";
+import { STATE } from "../../../records/engine/record-row.ts";
+import { equalKeys, FENCING_MARGIN } from "../../../records/engine/record-sql.ts";
 import type { ClaimedBefore } from "../record-job.ts";
 import { type PageOutcome, pageRows, type RecordPage, runOnPage } from "./record-page.ts";
 

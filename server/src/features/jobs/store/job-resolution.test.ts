@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { NO_KEYS, parseKeyring } from "../../../core/config/keyring.ts";
-import { digestResult } from "../../../core/domain/result-digest.ts";
-import { PLAIN_VALUES } from "../../../core/store/records/record-values.ts";
+import { PLAIN_VALUES } from "../../../records/engine/record-values.ts";
+import { digestResult } from "../../../records/result-digest.ts";
 import { createRecordEncryption } from "../../encryption/record-encryption.ts";
 import type { Resolution } from "../resolution.ts";
 import { readJobResolution, writeJobResolution } from "./job-resolution.ts";

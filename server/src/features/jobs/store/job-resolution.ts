@@ -1,5 +1,5 @@
-import type { RecordId } from "../../../core/domain/record.ts";
-import type { RecordValues } from "../../../core/store/records/record-values.ts";
+import type { RecordValues } from "../../../records/engine/record-values.ts";
+import type { RecordId } from "../../../records/record.ts";
 import type { Resolution } from "../resolution.ts";
 
 /** A resolution as `record_jobs.resolution` holds it. Bytes are in base64. */

@@ -1,5 +1,5 @@
 import type { Runner } from "../../../core/store/pool.ts";
-import { listedRecord, RECORD_SELECT } from "../../../core/store/records/record-row.ts";
+import { listedRecord, RECORD_SELECT } from "../../../records/engine/record-row.ts";
 import { type ExaminedRow, keptAttemptOf, pageOf, type RecordFilter } from "./list-records.ts";
 
 /**

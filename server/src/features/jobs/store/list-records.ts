@@ -1,10 +1,5 @@
 import type { Runner } from "../../../core/store/pool.ts";
-import {
-  listedRecord,
-  RECORD_SELECT,
-  type RecordRow,
-  STATE,
-} from "../../../core/store/records/record-row.ts";
+import { listedRecord, RECORD_SELECT, type RecordRow, STATE } from "../../../records/engine/record-row.ts";
 
 /** A position in a tenant's records, which are ordered by namespace, then key, both by bytes. */
 export interface RecordCursor {

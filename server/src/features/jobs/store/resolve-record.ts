@@ -1,4 +1,3 @@
-import type { LiveRecord, RecordId } from "../../../core/domain/record.ts";
 import type { Runner } from "../../../core/store/pool.ts";
 import {
   type OpenRow,
@@ -7,15 +6,16 @@ import {
   RESULT_KIND,
   type RecordRow,
   STATE,
-} from "../../../core/store/records/record-row.ts";
+} from "../../../records/engine/record-row.ts";
 import {
   COMPLETE_COLUMNS,
   endedAttempt,
   INLINE_RESULT,
   IS_APPENDED,
   WITH_ROOM,
-} from "../../../core/store/records/record-sql.ts";
-import type { RecordValues } from "../../../core/store/records/record-values.ts";
+} from "../../../records/engine/record-sql.ts";
+import type { RecordValues } from "../../../records/engine/record-values.ts";
+import type { LiveRecord, RecordId } from "../../../records/record.ts";
 import type { ResolveCommand } from "../resolution.ts";
 import { FORGET_COLUMNS, raiseCacheGeneration } from "./forget-records.ts";
 

@@ -1,6 +1,6 @@
 import type { Runner } from "../../../core/store/pool.ts";
-import { FENCING_MARGIN_MS, RESULT_KIND, STATE } from "../../../core/store/records/record-row.ts";
-import { equalKeys } from "../../../core/store/records/record-sql.ts";
+import { FENCING_MARGIN_MS, RESULT_KIND, STATE } from "../../../records/engine/record-row.ts";
+import { equalKeys } from "../../../records/engine/record-sql.ts";
 import type { ClaimedBefore, RetentionChange } from "../record-job.ts";
 import { type PageOutcome, pageRows, type RecordPage, runOnPage } from "./record-page.ts";
 

@@ -1,6 +1,4 @@
-import type { UsedNamespace } from "../../../core/claims/after-operation.ts";
 import type { Runner } from "../../../core/store/pool.ts";
-import { equalKeys } from "../../../core/store/records/record-sql.ts";
 import {
   byteaArray,
   float8Array,
@@ -8,6 +6,8 @@ import {
   smallintArray,
   textArray,
 } from "../../../core/store/sql-arrays.ts";
+import type { UsedNamespace } from "../../../records/after-operation.ts";
+import { equalKeys } from "../../../records/engine/record-sql.ts";
 import { LAST_LATENESS_BUCKET, LATENESS_RATIO } from "../lateness.ts";
 
 /** A claim that began an operation, of a sampled key, which may have ended before. */
@@ -26,7 +26,7 @@ export interface SampledClaim extends UsedNamespace {
 /**
  * Counts the claims whose keys have a tombstone. A tombstone is counted once for each record of its key: its
  * end becomes infinite until the sweep deletes the next record. So a statement whose reply was lost can be
- * repeated. `bucket` is as `latenessBucket`. The join is written as core/store/records/README.md says.
+ * repeated. `bucket` is as `latenessBucket`. The join is written as records/README.md says.
  */
 const countLateRows = {
   name: "count_late_repeats",

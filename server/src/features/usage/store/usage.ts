@@ -1,6 +1,6 @@
-import type { UsedNamespace } from "../../../core/claims/after-operation.ts";
 import type { Runner } from "../../../core/store/pool.ts";
 import { bigintArray, intArray, textArray } from "../../../core/store/sql-arrays.ts";
+import type { UsedNamespace } from "../../../records/after-operation.ts";
 import type { LatenessCounts } from "../lateness.ts";
 import { countersBy, USAGE_COUNTERS, type UsageCounter, type UsageCounters } from "../usage.ts";
 import { mergedBuckets } from "./late-repeats.ts";

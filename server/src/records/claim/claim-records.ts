@@ -1,0 +1,185 @@
+import { clockMoved, type DatabaseClock } from "../../core/domain/database-clock.ts";
+import { type Deadline, settlePending } from "../../core/domain/operation.ts";
+import type { Runner } from "../../core/store/pool.ts";
+import {
+  createBatchedWrite,
+  type WriteOutcome,
+  type WriteParts,
+  writeAll,
+} from "../engine/batched-writes.ts";
+import type { FillResult } from "../engine/large-results.ts";
+import { recordsOf } from "../engine/read-records.ts";
+import type { RecordsDatabase } from "../engine/sharded-batcher.ts";
+import { claimAfterLoss, type RecordLoss } from "../late-keys.ts";
+import {
+  addMs,
+  answerClaim,
+  type ClaimCommand,
+  claimed,
+  type LiveRecord,
+  unfinishedPhase,
+} from "../record.ts";
+import { createReplyRoom, type ReplyRoom } from "../reply-room.ts";
+import type { TokenFloor } from "../token-floor.ts";
+import {
+  claimArrays,
+  claimParameters,
+  claimRecord,
+  claimRecords,
+  type Grant,
+  type GrantedRow,
+  isTakenOver,
+  type TakenOverRow,
+  takeOverParameters,
+  takeOverRecords,
+} from "./claim-statements.ts";
+
+/**
+ * While one statement commits, another runs and a third is on its way. More would only make batches smaller.
+ */
+const MAX_IN_FLIGHT = 3;
+const MAX_TAKE_OVERS_IN_FLIGHT = 1;
+
+interface ClaimParts extends WriteParts {
+  readonly fillResult: FillResult;
+  readonly databaseClock: Pick<DatabaseClock, "latestMs">;
+  readonly tokenFloor: TokenFloor;
+  readonly recordLoss: Readonly<RecordLoss>;
+}
+
+/**
+ * Returns a function that claims records, batched over all its callers. Each claim settles separately, at the index
+ * of its command; it is refused as `answerClaim` does.
+ */
+export function createClaimRecords(
+  database: RecordsDatabase,
+  { readings, fillResult, values, limiter, databaseClock, tokenFloor, recordLoss }: ClaimParts,
+) {
+  const afterLoss = (command: ClaimCommand) => claimAfterLoss(command, recordLoss.lastAtMs);
+  const insert = createBatchedWrite<ClaimCommand, GrantedRow>(database, readings, {
+    statement: claimRecords,
+    parametersOf: (commands) => claimArrays(commands.map(afterLoss), tokenFloor.current()),
+    writeOne: (command, run) =>
+      command.acceptedUntilMs === undefined ? claimOne(command, run, tokenFloor) : undefined,
+    readWritten([row], commands) {
+      if (row === undefined) throw new Error("claim_records returned no row");
+      tokenFloor.raise(row.granted.baseToken + commands.length);
+      return readGranted(row, commands);
+    },
+    decidedAtMs: ([row]) => row?.granted.grantedAtMs,
+    recordForDuplicate: (granted) => granted,
+    maxInFlight: MAX_IN_FLIGHT,
+    limiter,
+  });
+  const takeOver = createBatchedWrite<ClaimCommand, TakenOverRow>(database, readings, {
+    statement: takeOverRecords,
+    parametersOf: (commands) =>
+      takeOverParameters(commands.map(afterLoss), tokenFloor.current(), databaseClock.latestMs()),
+    readWritten(rows, commands) {
+      const takenOver = rows.filter(isTakenOver);
+      for (const { fencing_token } of takenOver) tokenFloor.raise(Number(fencing_token));
+      const ids = commands.map(({ id }) => id);
+      return recordsOf(takenOver, ids, values.openRow);
+    },
+    decidedAtMs: ([row]) => row?.now_ms,
+    recordForDuplicate: (granted) => granted,
+    maxInFlight: MAX_TAKE_OVERS_IN_FLIGHT,
+    limiter,
+  });
+  return async (commands: readonly ClaimCommand[], deadline: Deadline) => {
+    const outcomes = await writeAll(
+      insert,
+      commands,
+      deadline,
+      (outcome, command) =>
+        outcome.applied
+          ? claimed(outcome.record, false)
+          : answerUngranted(outcome, afterLoss(command), databaseClock.latestMs()),
+      takeOver,
+    );
+    let room: ReplyRoom | undefined;
+    return await settlePending(outcomes, (outcome) => {
+      if (outcome.kind !== "completed" || outcome.record === undefined) return undefined;
+      room ??= createReplyRoom();
+      const filling = fillResult(outcome.record, deadline, room);
+      return filling?.then((record) => {
+        const result = record.phase.kind === "completed" ? record.phase.result : undefined;
+        return { ...outcome, record, result };
+      });
+    });
+  };
+}
+
+/** Claims one key that is not in use. */
+async function claimOne(
+  command: ClaimCommand,
+  run: Runner["run"],
+  tokenFloor: TokenFloor,
+): Promise<LiveRecord | undefined> {
+  const [grant] = await run<Grant>(claimRecord, claimParameters(command, tokenFloor.current()));
+  if (grant === undefined) return undefined;
+  tokenFloor.raise(grant.baseToken + 1);
+  return newRecord(command, grant.baseToken + 1, grant);
+}
+
+/**
+ * Returns the answer to a claim that was not granted.
+ *
+ * @param latestMs as DatabaseClock.
+ * @throws Refusal as `answerClaim`; DATABASE_UNAVAILABLE if the key is too old only by a clock that was set.
+ */
+function answerUngranted(
+  { record, decidedAtMs }: Extract<WriteOutcome, { applied: false }>,
+  command: ClaimCommand,
+  latestMs = Number.POSITIVE_INFINITY,
+): ReturnType<typeof answerClaim> {
+  const { acceptedUntilMs } = command;
+  const isOldNow =
+    acceptedUntilMs !== undefined && decidedAtMs !== undefined && decidedAtMs >= acceptedUntilMs;
+  if (record === undefined && isOldNow && acceptedUntilMs > latestMs) throw clockMoved();
+  return answerClaim(record, command, decidedAtMs);
+}
+
+/**
+ * Returns the record that each command was granted, at its index; undefined for a command that was not
+ * granted.
+ */
+function readGranted(
+  { granted }: GrantedRow,
+  commands: readonly ClaimCommand[],
+): readonly (LiveRecord | undefined)[] {
+  const { baseToken } = granted;
+  if (granted.ordinals === null)
+    return commands.map((command, index) => newRecord(command, baseToken + index + 1, granted));
+  const records: (LiveRecord | undefined)[] = commands.map(() => undefined);
+  for (const ordinal of granted.ordinals) {
+    const command = commands[ordinal - 1];
+    if (command === undefined) throw new Error(`claim_records granted an unknown command, ${ordinal}`);
+    records[ordinal - 1] = newRecord(command, baseToken + ordinal, granted);
+  }
+  return records;
+}
+
+/** Returns the record that a statement inserted for a command. */
+function newRecord(
+  { id, claimId, owner, fingerprint, leaseMs, keyRetentionS, onLeaseExpiry }: ClaimCommand,
+  fencingToken: number,
+  { grantedAtMs, answeredAtMs }: Grant,
+): LiveRecord {
+  const leaseExpiresAtMs = addMs(grantedAtMs, leaseMs);
+  return {
+    id,
+    phase: unfinishedPhase(leaseExpiresAtMs > grantedAtMs, onLeaseExpiry),
+    fencingToken: BigInt(fencingToken),
+    attempt: 1,
+    claimId,
+    owner,
+    fingerprint,
+    firstClaimedAtMs: grantedAtMs,
+    claimedAtMs: grantedAtMs,
+    leaseExpiresAtMs,
+    leaseRemainingMs: leaseExpiresAtMs - answeredAtMs,
+    expiresAtMs: addMs(grantedAtMs, Math.max(keyRetentionS * 1000, leaseMs)),
+    checkpoint: undefined,
+  };
+}

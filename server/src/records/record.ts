@@ -1,0 +1,307 @@
+import type { OnLeaseExpiry } from "../core/domain/policy.ts";
+import { Refusal } from "../core/domain/refusal.ts";
+
+/** Identifies one record. */
+export interface RecordId {
+  readonly tenantId: number;
+  readonly namespace: string;
+  readonly key: string;
+}
+
+/** The result of an operation, replayed byte for byte. */
+export interface Result {
+  readonly kind: "success" | "failure";
+  readonly payload: Uint8Array;
+  readonly contentType: string;
+  /** As `encodeMetadata` returns it: decoded only for a reply that contains it. Empty: there is none. */
+  readonly metadataJson: string;
+}
+
+/** How far a claim's holder has come, for the next one. */
+export interface Checkpoint {
+  readonly name: string;
+  readonly state: Uint8Array;
+}
+
+/**
+ * A record's phase at one time of the database's clock. Only timestamps distinguish `inProgress`, `lapsed`
+ * and `ambiguous`: no sweep is needed between them.
+ */
+export type Phase =
+  /** A claim is held, and its lease is running. */
+  | { readonly kind: "inProgress" }
+  /**
+   * The lease has run out under RECLAIM: the next Claim takes over, but until then the holder may still
+   * complete.
+   */
+  | { readonly kind: "lapsed" }
+  /**
+   * The lease has run out under HOLD: only a Claim that accepts ambiguity takes over, but the holder may
+   * still complete.
+   */
+  | { readonly kind: "ambiguous" }
+  | { readonly kind: "released"; readonly releasedAtMs: number; readonly reason: string }
+  | {
+      readonly kind: "completed";
+      readonly completedAtMs: number;
+      /** Undefined once the result's retention has ended. */
+      readonly result: Result | undefined;
+      readonly resultDigest: Uint8Array;
+      readonly resultExpiresAtMs: number;
+    };
+
+/**
+ * A record whose retention has not ended, as read at one time. Times are milliseconds since the Unix epoch on
+ * the database's clock, with microseconds as the fraction.
+ */
+export interface LiveRecord {
+  readonly id: RecordId;
+  readonly phase: Phase;
+  /** Identifies the newest claim. */
+  readonly fencingToken: bigint;
+  readonly attempt: number;
+  readonly claimId: string;
+  readonly owner: string;
+  readonly fingerprint: Uint8Array | undefined;
+  readonly firstClaimedAtMs: number;
+  readonly claimedAtMs: number;
+  readonly leaseExpiresAtMs: number;
+  /** What was left of the lease when the database answered; negative after it ran out. */
+  readonly leaseRemainingMs: number;
+  readonly expiresAtMs: number;
+  readonly checkpoint: Checkpoint | undefined;
+  /** Set by the claim that replaced the key's ended record: when that one was first claimed. */
+  readonly endedFirstClaimedAtMs?: number | undefined;
+}
+
+/** Returns the time at which the database answered, on its own clock. */
+export function answeredAtMs({ leaseExpiresAtMs, leaseRemainingMs }: LiveRecord): number {
+  return leaseExpiresAtMs - leaseRemainingMs;
+}
+
+/** The part of a completed record that answers a repeated claim: the part that caches keep. */
+export interface CachedCompletion {
+  readonly fingerprint: Uint8Array | undefined;
+  readonly firstClaimedAtMs: number;
+  readonly completedAtMs: number;
+  readonly resultExpiresAtMs: number;
+  readonly expiresAtMs: number;
+  readonly result: Result;
+}
+
+/** Returns the cached part of a record; undefined unless it is completed and has its result. */
+export function cachedCompletionOf(record: LiveRecord): CachedCompletion | undefined {
+  const { phase, fingerprint, firstClaimedAtMs, expiresAtMs } = record;
+  if (phase.kind !== "completed" || phase.result === undefined) return undefined;
+  const { completedAtMs, resultExpiresAtMs, result } = phase;
+  return { fingerprint, firstClaimedAtMs, completedAtMs, resultExpiresAtMs, expiresAtMs, result };
+}
+
+/** Returns the phase of an unfinished record. */
+export function unfinishedPhase(leaseRuns: boolean, onLeaseExpiry: OnLeaseExpiry): Phase {
+  if (leaseRuns) return { kind: "inProgress" };
+  return { kind: onLeaseExpiry === "HOLD" ? "ambiguous" : "lapsed" };
+}
+
+/**
+ * Returns a record's id as one string, for maps. The namespace is length-prefixed, so that no two ids share a
+ * string, with any characters.
+ */
+export function recordName(id: RecordId): string {
+  return `${id.tenantId}:${id.namespace.length}:${id.namespace}${id.key}`;
+}
+
+/**
+ * Returns the time a whole number of milliseconds after another one, exact to the microsecond as Postgres
+ * computes it. The sum is computed in whole microseconds, because the rounding error of a sum of milliseconds
+ * could reach one microsecond.
+ */
+export function addMs(instantMs: number, byMs: number): number {
+  const seconds = Math.floor(instantMs / 1000);
+  const micros = Math.round((instantMs - seconds * 1000) * 1000);
+  return (seconds * 1_000_000 + micros + byMs * 1000) / 1000;
+}
+
+/** A Claim as its request and policy decide it: the values that are stored in the row. */
+export interface ClaimCommand {
+  readonly id: RecordId;
+  readonly fingerprint: Uint8Array | undefined;
+  /** Empty: no claim id. */
+  readonly claimId: string;
+  readonly owner: string;
+  readonly acceptAmbiguous: boolean;
+  readonly leaseMs: number;
+  readonly onLeaseExpiry: OnLeaseExpiry;
+  readonly keyRetentionS: number;
+  readonly resultRetentionS: number;
+  readonly failureRetentionS: number;
+  /** The key retention of the policy, which the request may have shortened. Counted, and not stored. */
+  readonly retentionInForceS: number;
+  /** When the key was created, in milliseconds since the Unix epoch; undefined: unknown. */
+  readonly keyCreatedAtMs: number | undefined;
+  /** Latest time at which the claim may create a new record, in milliseconds since the Unix epoch; undefined: no limit. */
+  readonly acceptedUntilMs: number | undefined;
+}
+
+/** The answer to a Claim. */
+export type ClaimOutcome = {
+  readonly expiresAtMs: number;
+  readonly firstClaimedAtMs: number;
+  /** The time at which the database answered, on its own clock; undefined: a cache answered. */
+  readonly answeredAtMs: number | undefined;
+} & (
+  | ({
+      readonly kind: "claimed";
+      /** Whether it was granted before, to the same claim id. */
+      readonly repeated: boolean;
+      /** When the key's earlier record was first claimed, which had ended and was not swept yet; undefined: there was none. */
+      readonly endedFirstClaimedAtMs?: number | undefined;
+    } & Pick<LiveRecord, "fencingToken" | "leaseExpiresAtMs" | "leaseRemainingMs" | "attempt" | "checkpoint">)
+  | {
+      readonly kind: "inProgress";
+      readonly owner: string;
+      readonly attempt: number;
+      readonly leaseExpiresAtMs: number;
+      readonly leaseRemainingMs: number;
+    }
+  | {
+      readonly kind: "completed";
+      readonly completedAtMs: number;
+      readonly result: Result | undefined;
+      /** The record that answered, for caches; undefined: a cached copy answered. */
+      readonly record: LiveRecord | undefined;
+    }
+  | {
+      readonly kind: "ambiguous";
+      readonly owner: string;
+      readonly attempt: number;
+      readonly leaseExpiredAtMs: number;
+      readonly checkpoint: Checkpoint | undefined;
+    }
+);
+
+/**
+ * The record could have been written as it was read, so another caller wrote it in between: the operation is
+ * retried.
+ */
+export interface Contended {
+  readonly kind: "contended";
+}
+
+/** Returns the answer to the claim that holds a record: granted now or, if `repeated`, before. */
+export function claimed(record: LiveRecord, repeated: boolean): ClaimOutcome {
+  return {
+    kind: "claimed",
+    repeated,
+    endedFirstClaimedAtMs: record.endedFirstClaimedAtMs,
+    fencingToken: record.fencingToken,
+    leaseExpiresAtMs: record.leaseExpiresAtMs,
+    leaseRemainingMs: record.leaseRemainingMs,
+    attempt: record.attempt,
+    firstClaimedAtMs: record.firstClaimedAtMs,
+    checkpoint: record.checkpoint,
+    expiresAtMs: record.expiresAtMs,
+    answeredAtMs: answeredAtMs(record),
+  };
+}
+
+/**
+ * Returns the answer to a claim that was not granted, from the record that the key has.
+ *
+ * @param decidedAtMs the database's clock when it was not granted; unset for a claim without `acceptedUntilMs`.
+ * @throws Refusal FINGERPRINT_MISMATCH, in every phase of the record; KEY_TOO_OLD if there is no record.
+ */
+export function answerClaim(
+  record: LiveRecord | undefined,
+  command: ClaimCommand,
+  decidedAtMs = Number.NEGATIVE_INFINITY,
+): ClaimOutcome | Contended {
+  if (record === undefined) {
+    if (decidedAtMs >= (command.acceptedUntilMs ?? Number.POSITIVE_INFINITY)) throw keyTooOld(command);
+    return { kind: "contended" };
+  }
+  refuseMismatch(record.fingerprint, command.fingerprint);
+  const { phase, owner, attempt, leaseExpiresAtMs, leaseRemainingMs, checkpoint } = record;
+  const moments = {
+    firstClaimedAtMs: record.firstClaimedAtMs,
+    expiresAtMs: record.expiresAtMs,
+    answeredAtMs: answeredAtMs(record),
+  };
+  switch (phase.kind) {
+    case "completed":
+      return {
+        kind: "completed",
+        completedAtMs: phase.completedAtMs,
+        result: phase.result,
+        record,
+        ...moments,
+      };
+    case "inProgress":
+      // The caller's own claim, whose reply was lost.
+      if (command.claimId !== "" && command.claimId === record.claimId) return claimed(record, true);
+      return {
+        kind: "inProgress",
+        owner,
+        attempt,
+        leaseExpiresAtMs,
+        leaseRemainingMs,
+        ...moments,
+      };
+    case "ambiguous":
+      if (command.acceptAmbiguous) return { kind: "contended" };
+      return {
+        kind: "ambiguous",
+        owner,
+        attempt,
+        leaseExpiredAtMs: leaseExpiresAtMs,
+        checkpoint,
+        ...moments,
+      };
+    case "lapsed":
+    case "released":
+      return { kind: "contended" };
+  }
+}
+
+/**
+ * Returns the answer to a claim from a cached copy of the completed record: the same as `answerClaim` from
+ * the record.
+ *
+ * @throws Refusal FINGERPRINT_MISMATCH.
+ */
+export function answerFromCompletion(copy: CachedCompletion, command: ClaimCommand): ClaimOutcome {
+  refuseMismatch(copy.fingerprint, command.fingerprint);
+  const { completedAtMs, result, firstClaimedAtMs, expiresAtMs } = copy;
+  return {
+    kind: "completed",
+    completedAtMs,
+    result,
+    record: undefined,
+    firstClaimedAtMs,
+    expiresAtMs,
+    answeredAtMs: undefined,
+  };
+}
+
+/** A mismatch needs two fingerprints: a claim without one neither binds a key nor conflicts with it. */
+function refuseMismatch(bound: Uint8Array | undefined, sent: Uint8Array | undefined): void {
+  if (bound === undefined || sent === undefined || Buffer.compare(bound, sent) === 0) return;
+  throw new Refusal("FINGERPRINT_MISMATCH", "The key is bound to another request: its fingerprint differs.");
+}
+
+function keyTooOld({ keyCreatedAtMs, acceptedUntilMs }: ClaimCommand): Refusal {
+  if (keyCreatedAtMs === undefined || acceptedUntilMs === undefined) throw new Error("the key has no time");
+  return new Refusal(
+    "KEY_TOO_OLD",
+    // `claimAfterLoss` accepts such a key until its own creation only.
+    `The key is older than ${acceptedUntilMs > keyCreatedAtMs ? "its retention" : "a loss of records"} and has no record: ` +
+      "its operation may have happened and been forgotten. " +
+      "Find out whether it happened; if it did not, repeat it under a new key.",
+    {
+      metadata: {
+        key_created_at: new Date(keyCreatedAtMs).toISOString(),
+        accepted_until: new Date(acceptedUntilMs).toISOString(),
+      },
+    },
+  );
+}
