@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { createFirstClaimsBuffer, fingerprintDepth } from "./first-claims.ts";
+import { fingerprintDepth } from "./domain/depth.ts";
+import { createFirstClaimsBuffer } from "./first-claims.ts";
 
 const CHARGE = {
   id: { tenantId: 1, namespace: "charges", key: "order-1" },

@@ -1,5 +1,6 @@
 import type { OperationHooks, UsedNamespace } from "../../core/claims/after-operation.ts";
 import type { RecordId } from "../../core/domain/record.ts";
+import { fingerprintDepth } from "./domain/depth.ts";
 
 /** A claim that began an operation, and whose key is observed. */
 export interface ObservedClaim {
@@ -16,21 +17,6 @@ export interface FirstClaims {
   readonly atMs: readonly number[];
   /** The key retention in force at each. */
   readonly retentionsS: readonly number[];
-}
-
-/**
- * Returns a fingerprint's depth: at least s for one in 2^s, the same on every replica. The hash selects, and is
- * never stored.
- */
-export function fingerprintDepth(fingerprint: Uint8Array): number {
-  let hash = 0;
-  for (let i = 0; i < fingerprint.length; i++)
-    hash = Math.imul(hash ^ (fingerprint[i] as number), 0x01000193);
-  // The last step of MurmurHash3 (public domain): each bit of the sum changes each bit of the hash.
-  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
-  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
-  hash ^= hash >>> 16;
-  return hash === 0 ? 32 : 31 - Math.clz32(hash & -hash);
 }
 
 /** Claims of a namespace and interval whose keys are observed, with any fingerprint: enough for shares of a day. */

@@ -3,10 +3,11 @@ import type { UsedNamespace } from "../../core/claims/after-operation.ts";
 import type { Pool } from "../../core/store/pool.ts";
 import type { SweptNamespace } from "../../core/store/records/sweep-records.ts";
 import { DeferredQueue } from "./deferred-queue.ts";
+import { fingerprintDepth } from "./domain/depth.ts";
 import type { KeyHashes } from "./domain/key-hashes.ts";
 import { countShape, type GrowingShapeCounts, noShapes } from "./domain/key-quality.ts";
 import { keyStem } from "./domain/key-shape.ts";
-import { fingerprintDepth, type ObservedClaim } from "./first-claims.ts";
+import type { ObservedClaim } from "./first-claims.ts";
 import { createSampleShifts } from "./sample-shifts.ts";
 import {
   addObservedKeys,

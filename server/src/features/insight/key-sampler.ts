@@ -2,41 +2,16 @@ import { createHmac } from "node:crypto";
 import { createRepeating } from "../../core/background/repeat.ts";
 import type { UsedNamespace } from "../../core/claims/after-operation.ts";
 import type { RecordId } from "../../core/domain/record.ts";
-import { createTextHash } from "../../core/domain/text-hash.ts";
 import type { Runner } from "../../core/store/pool.ts";
 import type { SweptKey, SweptNamespace } from "../../core/store/records/sweep-records.ts";
 import { countLateRepeats, type SampledClaim } from "../usage/store/late-repeats.ts";
 import { DeferredQueue } from "./deferred-queue.ts";
+import { createDepthOf } from "./domain/depth.ts";
 import { createKeyHashes } from "./domain/key-hashes.ts";
 import type { FirstClaims } from "./first-claims.ts";
 import { createSampleShifts } from "./sample-shifts.ts";
 import { nameOf } from "./store/sample-limits.ts";
 import { addTombstones, type EndedKey, limitSample } from "./store/tombstones.ts";
-
-/*
- * The deterministic sample of keys. A key's depth is the number of trailing zero bits of a keyed hash: one key
- * in 2^s has a depth of at least s, the same keys on every replica and in Postgres, so that every repeat of a
- * sampled key is seen. A smaller sample is a subset of each larger one.
- *
- * The hash is the one of Postgres' `hashtextextended`, because the sweep selects keys in SQL; only its lower 32 bits matter.
- * It selects and is never stored; what is stored is an HMAC.
- */
-
-/** Depths are cut off here. One key in 4 billion is this deep. */
-const MAX_DEPTH = 32;
-
-/**
- * Returns a function that returns a key's depth: from 0 to 32, and at least s for one key in 2^s.
- *
- * @param seed of the hash, a signed 64-bit number. Two installations sample different keys.
- */
-export function createDepthOf(seed: bigint): (key: string) => number {
-  const hashOf = createTextHash(seed);
-  return (key) => {
-    const hash = hashOf(key);
-    return hash === 0 ? MAX_DEPTH : 31 - Math.clz32(hash & -hash);
-  };
-}
 
 /** A sampled key whose tombstone is not stored yet. */
 type WaitingKey = Omit<EndedKey, "hash"> & RecordId;
