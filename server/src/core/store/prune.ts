@@ -40,15 +40,11 @@ const STATEMENTS = {
     name: "prune_insight_late_hours",
     text: deleteOldestInUtc("insight_late_hours", "hour"),
   },
-  // Each tombstone has a time of its own.
-  insight_tombstones: {
-    name: "prune_insight_tombstones",
-    text: deleteOldest("insight_tombstones", "p.keep_until"),
-  },
   insight_key_days: { name: "prune_insight_key_days", text: deleteOldestInUtc("insight_key_days", "day") },
+  // Each sampled key has a time of its own.
   insight_sampled_keys: {
     name: "prune_insight_sampled_keys",
-    text: deleteOldest("insight_sampled_keys", "p.claimed_at"),
+    text: deleteOldest("insight_sampled_keys", "p.keep_until"),
   },
   record_jobs: { name: "prune_record_jobs", text: deleteOldest("record_jobs", "p.finished_at") },
   // Each session has a time of its own.

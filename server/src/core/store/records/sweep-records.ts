@@ -56,7 +56,7 @@ select t.tenant_id as "tenantId", t.namespace, t.records, t.freed_bytes as "free
             or hashtextextended(e.key collate "C", $1::bigint)
                  & ((1::bigint << coalesce(n.shift, 0)) - 1) = 0) as sampled
   from totals t
-  left join insight_samples n on n.tenant_id = t.tenant_id and n.namespace = t.namespace`;
+  left join insight_sample_shifts n on n.tenant_id = t.tenant_id and n.namespace = t.namespace and n.kind = 'key'`;
 
 /**
  * Deletes the rows that are due between two times and whose retention ended FENCING_MARGIN_MS ago.
