@@ -1,11 +1,11 @@
+import { nowBy } from "./now-by.ts";
 import type { Runner, Statement } from "./pool.ts";
 
 /*
  * Each statement deletes up to $2 rows that are older than $1 milliseconds, the oldest first, and skips rows
- * that another replica is deleting. $3 is the latest time that it may take for now, in milliseconds since the Unix
- * epoch: the database's clock may have been set forward (core/domain/database-clock.ts). `least` skips a null.
+ * that another replica is deleting. $3 is as `nowBy`.
  */
-const NOW = "least(now(), to_timestamp($3::float8 / 1000))";
+const NOW = nowBy("$3");
 
 /** Returns the text that deletes a table's oldest rows by a time; `now` is the present on the same scale. */
 function deleteOldest(table: string, time: string, now = NOW): string {
