@@ -105,16 +105,6 @@ create table insight_key_days (
   constraint insight_key_days_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
 ) with (fillfactor=50);
 
-create table insight_key_samples (
-  tenant_id integer not null,
-  namespace text collate "C" not null,
-  shift smallint not null,
-  held integer not null,
-  changed_at timestamp with time zone not null default now(),
-  constraint insight_key_samples_pkey PRIMARY KEY (tenant_id, namespace),
-  constraint insight_key_samples_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
-) with (fillfactor=50);
-
 create table insight_late_hours (
   tenant_id integer not null,
   namespace text collate "C" not null,
@@ -128,44 +118,41 @@ create table insight_late_hours (
   constraint insight_late_hours_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
 ) with (fillfactor=50);
 
-create table insight_sampled_keys (
+create table insight_sample_shifts (
   tenant_id integer not null,
   namespace text collate "C" not null,
-  fingerprint_hash bytea not null,
-  key_hash bytea not null,
-  stem_hash bytea,
-  depth smallint not null,
-  claimed_at timestamp with time zone not null,
-  constraint insight_sampled_keys_fingerprint_hash_check CHECK ((octet_length(fingerprint_hash) = 16)),
-  constraint insight_sampled_keys_key_hash_check CHECK ((octet_length(key_hash) = 16)),
-  constraint insight_sampled_keys_pkey PRIMARY KEY (tenant_id, namespace, fingerprint_hash, key_hash),
-  constraint insight_sampled_keys_stem_hash_check CHECK ((octet_length(stem_hash) = 16)),
-  constraint insight_sampled_keys_tenant_id_namespace_fkey FOREIGN KEY (tenant_id, namespace) REFERENCES insight_key_samples(tenant_id, namespace) ON DELETE CASCADE
-);
-
-create table insight_samples (
-  tenant_id integer not null,
-  namespace text collate "C" not null,
+  kind text collate "C" not null,
   shift smallint not null default 0,
   held integer not null default 0,
   since timestamp with time zone not null,
   changed_at timestamp with time zone not null default now(),
-  constraint insight_samples_pkey PRIMARY KEY (tenant_id, namespace),
-  constraint insight_samples_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
+  constraint insight_sample_shifts_kind_check CHECK ((kind = ANY (ARRAY['key'::text, 'fingerprint'::text]))),
+  constraint insight_sample_shifts_pkey PRIMARY KEY (tenant_id, namespace, kind),
+  constraint insight_sample_shifts_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
 ) with (fillfactor=50);
 
-create table insight_tombstones (
+create table insight_sampled_keys (
   tenant_id integer not null,
   namespace text collate "C" not null,
-  hash bytea not null,
+  kind text collate "C" not null,
+  key_hash bytea not null,
+  fingerprint_hash bytea not null,
+  stem_hash bytea,
   depth smallint not null,
   first_claimed_at timestamp with time zone not null,
-  ended_at timestamp with time zone not null,
+  ended_at timestamp with time zone,
   returns integer not null default 0,
   keep_until timestamp with time zone not null,
-  constraint insight_tombstones_hash_check CHECK ((octet_length(hash) = 16)),
-  constraint insight_tombstones_pkey PRIMARY KEY (tenant_id, namespace, hash),
-  constraint insight_tombstones_tenant_id_namespace_fkey FOREIGN KEY (tenant_id, namespace) REFERENCES insight_samples(tenant_id, namespace) ON DELETE CASCADE
+  constraint insight_sampled_keys_check CHECK ((octet_length(fingerprint_hash) =
+CASE kind
+    WHEN 'key'::text THEN 0
+    ELSE 16
+END)),
+  constraint insight_sampled_keys_check1 CHECK (((ended_at IS NULL) = (kind = 'fingerprint'::text))),
+  constraint insight_sampled_keys_key_hash_check CHECK ((octet_length(key_hash) = 16)),
+  constraint insight_sampled_keys_pkey PRIMARY KEY (tenant_id, namespace, kind, key_hash, fingerprint_hash),
+  constraint insight_sampled_keys_stem_hash_check CHECK ((octet_length(stem_hash) = 16)),
+  constraint insight_sampled_keys_tenant_id_namespace_kind_fkey FOREIGN KEY (tenant_id, namespace, kind) REFERENCES insight_sample_shifts(tenant_id, namespace, kind) ON DELETE CASCADE
 ) with (fillfactor=70);
 
 create table installation (
@@ -455,13 +442,9 @@ CREATE INDEX insight_key_days_day ON public.insight_key_days USING btree (timezo
 
 CREATE INDEX insight_late_hours_hour ON public.insight_late_hours USING btree (timezone('utc'::text, hour));
 
-CREATE INDEX insight_sampled_keys_claimed_at ON public.insight_sampled_keys USING btree (claimed_at);
+CREATE INDEX insight_sample_shifts_changed_at ON public.insight_sample_shifts USING btree (changed_at, tenant_id, namespace, kind);
 
-CREATE INDEX insight_sampled_keys_key ON public.insight_sampled_keys USING btree (tenant_id, namespace, key_hash);
-
-CREATE INDEX insight_samples_changed_at ON public.insight_samples USING btree (changed_at, tenant_id, namespace);
-
-CREATE INDEX insight_tombstones_keep_until ON public.insight_tombstones USING btree (keep_until);
+CREATE INDEX insight_sampled_keys_keep_until ON public.insight_sampled_keys USING btree (keep_until);
 
 CREATE INDEX namespaces_that_hold ON public.namespaces USING btree (tenant_id) WHERE (on_lease_expiry = 'HOLD'::text);
 

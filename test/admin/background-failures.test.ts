@@ -9,7 +9,7 @@ import { useServer } from "../helpers/servers/use-server.ts";
 /** Tasks wait longer the more often they failed, and the machine may be busy. */
 const PATIENCE = { timeout: 60_000, interval: 100 };
 /** Tables that tasks need. Calls do not need them while credentials and policies are cached in memory. */
-const TABLES = ["replicas", "usage_hours", "tenant_totals", "record_jobs", "insight_samples"];
+const TABLES = ["replicas", "usage_hours", "tenant_totals", "record_jobs", "insight_sample_shifts"];
 const TASKS = [
   ...["heartbeat", "store_usage", "store_totals", "count_records", "record_jobs", "store_key_use"],
   "sample_keys",

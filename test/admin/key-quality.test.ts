@@ -2,9 +2,10 @@ import { createHash } from "node:crypto";
 import { expect, test } from "vitest";
 import { KeyDefect, type KeyQuality } from "../../clients/typescript/src/gen/onceward/v1/tenant_admin_pb.ts";
 import { createKeyHashes } from "../../server/src/features/insight/domain/key-hashes.ts";
-import type { ObservedClaim } from "../../server/src/features/insight/first-claims.ts";
-import { createKeyObserver } from "../../server/src/features/insight/key-observer.ts";
+import type { FirstClaim } from "../../server/src/features/insight/first-claims.ts";
+import { createSampler } from "../../server/src/features/insight/sampler.ts";
 import { latenessBucket } from "../../server/src/features/usage/lateness.ts";
+import type { RecordId } from "../../server/src/records/record.ts";
 import type { SweptNamespace } from "../../server/src/records/sweep.ts";
 import { type AdministeredTenant, connectAdmin, describeAdministration } from "../helpers/calls/admin.ts";
 import { errorOf } from "../helpers/calls/errors.ts";
@@ -49,34 +50,32 @@ function fingerprintOf({ operation }: Pick<Planted, "operation">): Uint8Array | 
   return operation === undefined ? undefined : createHash("sha256").update(operation).digest();
 }
 
-/** Stores claims as the observer of a server would, as `claims` of which some were repeated under their key. */
+function observedClaim(id: RecordId, fingerprint: Uint8Array | undefined, atMs: number): FirstClaim {
+  return { id, fingerprint, atMs, retentionS: 86_400, isObserved: true };
+}
+
+/** Stores claims as the sampler of a server would, as `claims` of which some were repeated under their key. */
 async function plant(
   database: TestDatabase,
   { id }: TestTenant,
   planted: readonly Planted[],
   counted: { readonly claims: number; readonly repeats?: number },
 ): Promise<void> {
-  let observed: readonly ObservedClaim[] = planted.map((claim) => ({
-    id: { tenantId: id, namespace: CHARGES, key: claim.key },
-    fingerprint: fingerprintOf(claim),
-    atMs: claim.atMs,
-  }));
+  const observed = planted.map((claim) =>
+    observedClaim({ tenantId: id, namespace: CHARGES, key: claim.key }, fingerprintOf(claim), claim.atMs),
+  );
   const failures: unknown[] = [];
-  const observer = createKeyObserver({
+  const sampler = createSampler({
     pool: openStorePool(database),
-    takeObserved: () => {
-      const taken = observed.slice(0, 400);
-      observed = observed.slice(400);
-      return taken;
-    },
-    hashes: createKeyHashes(TEST_PEPPER),
+    firstClaims: { take: () => observed.splice(0, 400), beginInterval() {} },
+    pepper: TEST_PEPPER,
     intervalMs: 1,
     onFailed: (error) => failures.push(error),
     onDropped: () => failures.push("dropped"),
   });
-  observer.start();
+  sampler.start();
   await expect.poll(() => observed.length).toBe(0);
-  await observer.stop();
+  await sampler.stop();
   expect(failures).toEqual([]);
   await database.query(
     `insert into insight_hours (tenant_id, namespace, hour, retention_s, claims, first_claims, buckets, repeats)
@@ -250,9 +249,9 @@ describeAdministration(
       );
       const hash = createKeyHashes(TEST_PEPPER).ofKey({ tenantId: id, namespace: CHARGES }, "order-2");
       await world().database.query(
-        `with sample as (insert into insight_samples (tenant_id, namespace, since) values ($1, $2, now()))
-         insert into insight_tombstones (tenant_id, namespace, hash, depth, first_claimed_at, ended_at, keep_until)
-         values ($1, $2, $3, 0, now(), 'infinity', 'infinity')`,
+        `with sample as (insert into insight_sample_shifts (tenant_id, namespace, kind, since) values ($1, $2, 'key', now()))
+         insert into insight_sampled_keys (tenant_id, namespace, kind, key_hash, fingerprint_hash, depth, first_claimed_at, ended_at, keep_until)
+         values ($1, $2, 'key', $3, '', 0, now(), 'infinity', 'infinity')`,
         [id, CHARGES, hash],
       );
       await expect
@@ -348,7 +347,7 @@ function uuid7(atMs: number): string {
 describeAdministration(
   "what is observed of keys",
   (world) => {
-    const TABLES = ["insight_key_days", "insight_key_samples", "insight_sampled_keys"];
+    const TABLES = ["insight_key_days", "insight_sample_shifts", "insight_sampled_keys"];
     const query = (table: string, { id }: TestTenant) =>
       world().database.query(`select * from ${table} where tenant_id = $1`, [id]);
 
@@ -399,22 +398,22 @@ describeAdministration(
       const { tenant } = await world().administeredTenant();
       const { database } = world();
       const of = { tenantId: tenant.id, namespace: ORDER.namespace };
-      let next: ObservedClaim[] = [];
+      let next: FirstClaim[] = [];
       let failures = 0;
       const dropped: unknown[] = [];
-      const observer = createKeyObserver({
+      const sampler = createSampler({
         pool: openStorePool(database),
-        takeObserved: () => next.splice(0),
-        hashes: createKeyHashes(TEST_PEPPER),
+        firstClaims: { take: () => next.splice(0), beginInterval() {} },
+        pepper: TEST_PEPPER,
         intervalMs: 1,
         onFailed: () => {
           failures++;
         },
         onDropped: () => dropped.push("dropped"),
       });
-      const claims = Array.from({ length: 300 }, (_, n): ObservedClaim => {
+      const claims = Array.from({ length: 300 }, (_, n) => {
         const fingerprint = createHash("sha256").update(`${n}`).digest();
-        return { id: { ...of, key: `order-${n}` }, fingerprint, atMs: Date.now() };
+        return observedClaim({ ...of, key: `order-${n}` }, fingerprint, Date.now());
       });
       const untilFailed = async (times: number) => {
         const before = failures;
@@ -424,9 +423,9 @@ describeAdministration(
         days: (await query("insight_key_days", tenant)).map((row) => (row as { claims: string }).claims),
         keys: (await query("insight_sampled_keys", tenant)).length,
       });
-      // The statement for keys fails after the one for shapes, in one transaction.
+      // The statement that adds keys also counts shapes.
       await database.query("alter table insight_sampled_keys rename to away");
-      observer.start();
+      sampler.start();
       next = claims.slice(0, 200);
       await untilFailed(2);
       next = claims.slice(200);
@@ -437,11 +436,11 @@ describeAdministration(
       // Forgotten keys wait for a turn, and then until the statement succeeds.
       await database.query("alter table insight_sampled_keys rename to away");
       const forgotten = claims.slice(0, 20).map(({ id }) => ({ key: id.key, forgotten: true }));
-      observer.swept([{ ...of, sampled: forgotten } as unknown as SweptNamespace]);
+      sampler.swept([{ ...of, sampled: forgotten } as unknown as SweptNamespace]);
       await untilFailed(2);
       await database.query("alter table away rename to insight_sampled_keys");
       await expect.poll(stored, { timeout: 30_000 }).toEqual({ days: ["300"], keys: 280 });
-      await observer.stop();
+      await sampler.stop();
       expect(await stored()).toEqual({ days: ["300"], keys: 280 });
       expect(dropped).toEqual([]);
     });
@@ -451,7 +450,7 @@ describeAdministration(
       await admin.updateNamespace({ namespace: { name: ORDER.namespace }, allowMissing: true });
       await admin.deleteNamespace({ name: ORDER.namespace, force: true });
       await runRecordJobs(world().database);
-      for (const table of ["insight_key_samples", "insight_sampled_keys"]) {
+      for (const table of ["insight_sample_shifts", "insight_sampled_keys"]) {
         expect(await query(table, tenant)).toEqual([]);
       }
     });

@@ -39,8 +39,8 @@ async function plant(database: TestDatabase, { id }: TestTenant, planted: Plante
     [id, days, claimsPerDay],
   );
   await database.query(
-    `insert into insight_samples (tenant_id, namespace, shift, since)
-     values ($1, 'charges', $2, now() - $3 * interval '1 day')`,
+    `insert into insight_sample_shifts (tenant_id, namespace, kind, shift, since)
+     values ($1, 'charges', 'key', $2, now() - $3 * interval '1 day')`,
     [id, shift, days],
   );
   if (recognised !== undefined) {
@@ -272,7 +272,7 @@ describeAdministration(
       const tenant = await world().administeredTenant({ key_retention_s: HOUR_S });
       await complete(tenant.caller);
       await ageRecords(world().database, tenant.tenant, 2 * HOUR_S);
-      await expect.poll(() => query("insight_tombstones", tenant.tenant)).toHaveLength(1);
+      await expect.poll(() => query("insight_sampled_keys", tenant.tenant)).toHaveLength(1);
       return tenant;
     }
 
@@ -305,16 +305,16 @@ describeAdministration(
       await grant(tenant.caller, { key: "order-2" });
       const deleted = await tenant.admin.deleteNamespace({ name: ORDER.namespace, force: true });
       expect(deleted.job).toBeDefined();
-      expect(await query("insight_tombstones", tenant.tenant)).toEqual([]);
+      expect(await query("insight_sampled_keys", tenant.tenant)).toEqual([]);
       // As if a record that ended before the deletion was swept after it.
       await world().database.query(
-        `with sample as (insert into insight_samples (tenant_id, namespace, since) values ($1, $2, now()))
-         insert into insight_tombstones (tenant_id, namespace, hash, depth, first_claimed_at, ended_at, keep_until)
-         values ($1, $2, decode(repeat('00', 16), 'hex'), 0, now(), now(), 'infinity')`,
+        `with sample as (insert into insight_sample_shifts (tenant_id, namespace, kind, since) values ($1, $2, 'key', now()))
+         insert into insight_sampled_keys (tenant_id, namespace, kind, key_hash, fingerprint_hash, depth, first_claimed_at, ended_at, keep_until)
+         values ($1, $2, 'key', decode(repeat('00', 16), 'hex'), '', 0, now(), now(), 'infinity')`,
         [tenant.tenant.id, ORDER.namespace],
       );
       await runRecordJobs(world().database);
-      for (const table of ["insight_tombstones", "insight_samples"]) {
+      for (const table of ["insight_sampled_keys", "insight_sample_shifts"]) {
         expect(await query(table, tenant.tenant)).toEqual([]);
       }
     });
@@ -326,7 +326,12 @@ describeAdministration(
       const operator = await world().operator();
       await operator.deleteTenant({ name: tenant.name, reason: "test" });
       await runRecordJobs(world().database);
-      for (const table of ["insight_tombstones", "insight_samples", "insight_hours", "insight_late_hours"]) {
+      for (const table of [
+        "insight_sampled_keys",
+        "insight_sample_shifts",
+        "insight_hours",
+        "insight_late_hours",
+      ]) {
         await expect.poll(() => query(table, tenant)).toEqual([]);
       }
       expect(await world().database.query("select 1 from tenants where id = $1", [tenant.id])).toEqual([]);

@@ -22,7 +22,7 @@ async function withHistory() {
     [id, DAY_S, latenessBucket(8 * 3600 * 1000)],
   );
   await world().database.query(
-    `insert into insight_samples (tenant_id, namespace, shift, since) values ($1, 'charges', 0, now() - interval '30 days')`,
+    `insert into insight_sample_shifts (tenant_id, namespace, kind, since) values ($1, 'charges', 'key', now() - interval '30 days')`,
     [id],
   );
   // A claim without a fingerprint in charges, and one with it in mails.

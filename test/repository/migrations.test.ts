@@ -5,13 +5,7 @@ import { splitStatements, withoutComments } from "../../server/src/core/store/mi
 import { MIGRATIONS_DIR, shippedMigrations } from "../../server/src/core/store/shipped-migrations.ts";
 
 /** The tables that grow with calls, and not only with tenants and namespaces. */
-const LARGE_TABLES = [
-  "records",
-  "audit_events",
-  "usage_hours",
-  "insight_tombstones",
-  "insight_sampled_keys",
-] as const;
+const LARGE_TABLES = ["records", "audit_events", "usage_hours", "insight_sampled_keys"] as const;
 
 const LARGE = new RegExp(`\\b(${LARGE_TABLES.join("|")})\\b`);
 

@@ -1,12 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { Runner } from "../../server/src/core/store/pool.ts";
-import type { FirstClaims } from "../../server/src/features/insight/first-claims.ts";
-import {
-  createDepthOf,
-  createKeySampler,
-  type KeySampler,
-} from "../../server/src/features/insight/key-sampler.ts";
+import { createDepthOf } from "../../server/src/features/insight/domain/depth.ts";
+import type { FirstClaim } from "../../server/src/features/insight/first-claims.ts";
+import { createSampler, type Sampler } from "../../server/src/features/insight/sampler.ts";
 import { latenessBucket } from "../../server/src/features/usage/lateness.ts";
 import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
 import { ageRecords } from "../helpers/calls/records.ts";
@@ -37,7 +34,7 @@ function lateRows({ id }: TestTenant): Promise<LateRow[]> {
 /** Counts the tenant's tombstones of keys that have not come back. */
 async function countTombstones({ id }: TestTenant): Promise<number> {
   const rows = await database.query(
-    "select 1 from insight_tombstones where tenant_id = $1 and ended_at < 'infinity'",
+    "select 1 from insight_sampled_keys where tenant_id = $1 and ended_at < 'infinity'",
     [id],
   );
   return rows.length;
@@ -153,7 +150,7 @@ describe("a repeat after the end of its record", () => {
     await untilFlushed(tenant, client);
     await forgetRecords(database, tenant);
     await sweepOf(tenant);
-    const all = () => database.query("select 1 from insight_tombstones where tenant_id = $1", [tenant.id]);
+    const all = () => database.query("select 1 from insight_sampled_keys where tenant_id = $1", [tenant.id]);
     await expect.poll(all).toEqual([]);
     expect(await lateRows(tenant)).toMatchObject([{ repeats: ["1"] }]);
   });
@@ -163,13 +160,17 @@ const PEPPER = "a pepper of two replicas";
 
 /** A replica's sampler on the test's database, which looks the same claims up again and again. */
 function startSampler(
-  firstClaims: FirstClaims = { ids: [], atMs: [], retentionsS: [] },
-  options: { readonly maxTombstones?: number; readonly pool?: Runner; readonly onDropped?: () => void } = {},
-): KeySampler & { readonly failures: unknown[] } {
+  claims: readonly FirstClaim[] = [],
+  options: {
+    readonly maxTombstones?: number;
+    readonly pool?: Runner;
+    readonly onDropped?: (count: number) => void;
+  } = {},
+): Sampler & { readonly failures: unknown[] } {
   const failures: unknown[] = [];
-  const sampler = createKeySampler({
+  const sampler = createSampler({
     pool: openStorePool(database),
-    takeFirstClaims: () => firstClaims,
+    firstClaims: { take: () => claims, beginInterval() {} },
     pepper: PEPPER,
     intervalMs: 1,
     onFailed: (error) => failures.push(error),
@@ -191,18 +192,19 @@ function sweptKeys({ id }: TestTenant, from: number, to: number) {
 }
 
 /** First claims of the same keys, now. */
-function claimsOf({ id }: TestTenant, count: number): FirstClaims {
-  const ids = Array.from({ length: count }, (_, i) => ({
-    tenantId: id,
-    namespace: "charges",
-    key: `order-${i}`,
+function claimsOf({ id }: TestTenant, count: number): readonly FirstClaim[] {
+  return Array.from({ length: count }, (_, i) => ({
+    id: { tenantId: id, namespace: "charges", key: `order-${i}` },
+    fingerprint: undefined,
+    atMs: Date.now(),
+    retentionS: RETENTION_S,
+    isObserved: false,
   }));
-  return { ids, atMs: ids.map(() => Date.now()), retentionsS: ids.map(() => RETENTION_S) };
 }
 
 async function sampleOf({ id }: TestTenant) {
   const [sample] = await database.query<{ shift: number; held: number }>(
-    "select shift, held from insight_samples where tenant_id = $1",
+    "select shift, held from insight_sample_shifts where tenant_id = $1",
     [id],
   );
   return sample;
@@ -260,11 +262,11 @@ describe("the samplers of two replicas", () => {
     await storing.stop();
     // Another replica has halved the sample, and not deleted the tombstones yet.
     await database.query(
-      "update insight_samples set shift = 2, changed_at = changed_at - interval '1 day' where tenant_id = $1",
+      "update insight_sample_shifts set shift = 2, changed_at = changed_at - interval '1 day' where tenant_id = $1",
       [tenant.id],
     );
     const deep = await database.query(
-      "select 1 from insight_tombstones where tenant_id = $1 and depth >= 2",
+      "select 1 from insight_sampled_keys where tenant_id = $1 and depth >= 2",
       [tenant.id],
     );
     const other = startSampler(claimsOf(tenant, 200));
@@ -276,48 +278,27 @@ describe("the samplers of two replicas", () => {
   });
 });
 
-describe("a sampler whose statements fail", () => {
-  /** A sampler whose statements fail until `repair` is called. */
-  function startFragile(onDropped: () => void) {
-    const pool = openStorePool(database);
-    let isBroken = true;
-    const run: Runner["run"] = (...statement) =>
-      isBroken ? Promise.reject(new Error("away")) : pool.run(...statement);
-    const sampler = startSampler(undefined, { pool: { run }, onDropped });
-    return Object.assign(sampler, {
-      repair() {
-        isBroken = false;
-      },
-    });
-  }
-
-  test("keeps a limited number of keys, and reports each that it drops", async () => {
-    const tenant = await createTenant(database);
-    let dropped = 0;
-    const sampler = startFragile(() => dropped++);
-    for (let n = 0; n < 51; n++) {
-      sampler.swept(sweptKeys(tenant, 0, 1000).map((each) => ({ ...each, namespace: `charges-${n}` })));
-    }
-    expect(dropped).toBe(1000);
-    sampler.start();
-    await expect.poll(() => sampler.failures.length).toBeGreaterThan(2);
-    await sampler.stop();
-    expect(dropped).toBe(1000);
+test("a sampler whose statements fail keeps a smaller sample, which the other replicas learn", async () => {
+  const tenant = await createTenant(database);
+  let dropped = 0;
+  const pool = openStorePool(database);
+  let isBroken = true;
+  const run: Runner["run"] = (...statement) =>
+    isBroken ? Promise.reject(new Error("away")) : pool.run(...statement);
+  const sampler = startSampler(undefined, {
+    pool: { run },
+    onDropped: (count) => {
+      dropped += count;
+    },
   });
-
-  test("keeps a smaller sample of a namespace with very many keys, which the other replicas learn", async () => {
-    const tenant = await createTenant(database);
-    let dropped = 0;
-    const sampler = startFragile(() => dropped++);
-    for (let from = 0; from < 20_000; from += 1000) sampler.swept(sweptKeys(tenant, from, from + 1000));
-    sampler.start();
-    await expect.poll(() => sampler.failures.length).toBeGreaterThan(2);
-    sampler.repair();
-    await expect.poll(() => countTombstones(tenant)).toBeGreaterThan(0);
-    await sampler.stop();
-    // 20,000 / 2^5 = 625 keys, with a standard deviation of 25.
-    expect(await sampleOf(tenant)).toMatchObject({ shift: 5, held: await countTombstones(tenant) });
-    expect(Math.abs((await countTombstones(tenant)) - 625)).toBeLessThan(125);
-    expect(dropped).toBe(0);
-  });
+  for (let from = 0; from < 20_000; from += 1000) sampler.swept(sweptKeys(tenant, from, from + 1000));
+  sampler.start();
+  await expect.poll(() => sampler.failures.length).toBeGreaterThan(2);
+  isBroken = false;
+  await expect.poll(() => countTombstones(tenant)).toBeGreaterThan(0);
+  await sampler.stop();
+  // 20,000 / 2^5 = 625 keys, with a standard deviation of 25.
+  expect(await sampleOf(tenant)).toMatchObject({ shift: 5, held: await countTombstones(tenant) });
+  expect(Math.abs((await countTombstones(tenant)) - 625)).toBeLessThan(125);
+  expect(dropped).toBe(0);
 });

@@ -1,8 +1,9 @@
 import { limitLocks } from "../core/store/limit-locks.ts";
+import { nowBy } from "../core/store/now-by.ts";
 import type { Pool, Statement } from "../core/store/pool.ts";
 import { STORED_BYTES, STORED_RESULT_BYTES } from "../core/store/tenants/tenant-totals.ts";
 import { STATE } from "./engine/record-row.ts";
-import { equalKeys, FENCING_MARGIN, nowUntil } from "./engine/record-sql.ts";
+import { equalKeys, FENCING_MARGIN } from "./engine/record-sql.ts";
 
 // The last parameter of each statement is the latest time that it may take for now.
 
@@ -22,10 +23,10 @@ select (count(*) filter (where ordinal <= $1::int))::int as due,
        to_jsonb(max(sweep_at) filter (where ordinal <= $1::int)) #>> '{}' as "dueTo",
        coalesce(max(sweep_at) filter (where ordinal <= $1::int)
                   = max(sweep_at) filter (where ordinal > $1::int), false) as "isCut",
-       coalesce(extract(epoch from ${nowUntil("$2")} - min(sweep_at)), 0) as "lagS"
+       coalesce(extract(epoch from ${nowBy("$2")} - min(sweep_at)), 0) as "lagS"
   from (select r.sweep_at, row_number() over (order by r.sweep_at rows unbounded preceding) as ordinal
           from records r
-         where r.sweep_at <= ${nowUntil("$2")}
+         where r.sweep_at <= ${nowBy("$2")}
          order by r.sweep_at
          limit $1::int + 1) due`,
 };
@@ -53,7 +54,7 @@ select t.tenant_id as "tenantId", t.namespace, t.records, t.freed_bytes as "free
             or hashtextextended(e.key collate "C", $1::bigint)
                  & ((1::bigint << coalesce(n.shift, 0)) - 1) = 0) as sampled
   from totals t
-  left join insight_samples n on n.tenant_id = t.tenant_id and n.namespace = t.namespace`;
+  left join insight_sample_shifts n on n.tenant_id = t.tenant_id and n.namespace = t.namespace and n.kind = 'key'`;
 
 /**
  * Deletes the rows that are due between two times and whose retention ended FENCING_MARGIN_MS ago.
@@ -69,7 +70,7 @@ const deleteEndedRecords = {
 with swept as (
   delete from records r
    where r.sweep_at between $2::timestamptz and $3::timestamptz
-     and r.expires_at <= ${nowUntil("$4")} - ${FENCING_MARGIN}
+     and r.expires_at <= ${nowBy("$4")} - ${FENCING_MARGIN}
   ${SWEPT_BY_NAMESPACE}`,
 };
 
@@ -84,7 +85,7 @@ with input as materialized (
   select *
     from (select r.tenant_id, r.namespace, r.key
             from records r
-           where r.sweep_at <= ${nowUntil("$3")}
+           where r.sweep_at <= ${nowBy("$3")}
            order by r.sweep_at
            limit $2::int) due
    order by tenant_id, namespace, key
@@ -92,7 +93,7 @@ with input as materialized (
   delete from records r
    using input i
    where ${equalKeys("r", "i")}
-     and r.expires_at <= ${nowUntil("$3")} - ${FENCING_MARGIN}
+     and r.expires_at <= ${nowBy("$3")} - ${FENCING_MARGIN}
   ${SWEPT_BY_NAMESPACE}`,
 };
 
@@ -113,16 +114,16 @@ with input as materialized (
          case
            when due.state <> ${STATE.completed} then ${FENCING_MARGIN} + least(
              due.expires_at,
-             greatest(due.lease_expires_at, ${nowUntil("$2")})
+             greatest(due.lease_expires_at, ${nowBy("$2")})
                + least(due.result_retention_s, due.failure_retention_s) * interval '1 second')
-           when due.result_expires_at > ${nowUntil("$2")} and due.result_expires_at < due.expires_at then due.result_expires_at
+           when due.result_expires_at > ${nowBy("$2")} and due.result_expires_at < due.expires_at then due.result_expires_at
            else due.expires_at + ${FENCING_MARGIN} end as next_sweep_at,
-         coalesce(due.result_expires_at > ${nowUntil("$2")}, false) as keeps_result
+         coalesce(due.result_expires_at > ${nowBy("$2")}, false) as keeps_result
     from (select r.tenant_id, r.namespace, r.key, r.state, r.fencing_token, r.sweep_at, r.expires_at, r.lease_expires_at,
                  r.result_expires_at, r.result_retention_s, r.failure_retention_s,
                  ${STORED_RESULT_BYTES} as result_bytes
             from records r
-           where r.sweep_at <= ${nowUntil("$2")}
+           where r.sweep_at <= ${nowBy("$2")}
            order by r.sweep_at
            limit $1::int) due
    order by tenant_id, namespace, key
@@ -139,7 +140,7 @@ with input as materialized (
      and r.state = i.state
      and r.expires_at = i.expires_at
      and r.result_expires_at is not distinct from i.result_expires_at
-     and r.expires_at > ${nowUntil("$2")} - ${FENCING_MARGIN}
+     and r.expires_at > ${nowBy("$2")} - ${FENCING_MARGIN}
   returning r.tenant_id, r.namespace, case when r.result_payload is null then i.result_bytes else 0 end as freed_bytes
 )
 select tenant_id as "tenantId", namespace, count(*)::int as records, sum(freed_bytes)::numeric as "freedBytes"

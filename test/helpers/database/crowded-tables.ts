@@ -35,20 +35,18 @@ const FILLINGS = [
   `insert into insight_late_hours (tenant_id, namespace, hour, retention_s, shift, buckets, repeats, squares)
    select 1, 'charges', date_trunc('hour', now()) - n * interval '1 hour', 60, 0, '{3}', '{1}', '{1}'
      from generate_series(1, $1::int) n`,
-  `insert into insight_samples (tenant_id, namespace, held, since)
-   select 1, 'namespace-' || n, 1, now() from generate_series(1, $1::int) n
-   union all select 1, 'charges', $1, now()`,
-  `insert into insight_tombstones (tenant_id, namespace, hash, depth, first_claimed_at, ended_at, keep_until)
-   select 1, 'charges', decode(md5(n::text), 'hex'), n % 4, now() - interval '2 hours', now() - interval '1 hour', now()
+  `insert into insight_sample_shifts (tenant_id, namespace, kind, held, since)
+   select 1, 'namespace-' || n, case n % 2 when 0 then 'key' else 'fingerprint' end, 1, now() from generate_series(1, $1::int) n
+   union all select 1, 'charges', kind, $1, now() from unnest(array['key', 'fingerprint']) kind`,
+  `insert into insight_sampled_keys (tenant_id, namespace, kind, key_hash, fingerprint_hash, depth, first_claimed_at, ended_at, keep_until)
+   select 1, 'charges', 'key', decode(md5(n::text), 'hex'), '', n % 4, now() - interval '2 hours', now() - interval '1 hour', now()
+     from generate_series(1, $1::int) n
+   union all
+   select 1, 'charges', 'fingerprint', decode(md5(n::text), 'hex'), decode(md5((n / 2)::text), 'hex'), n % 4,
+          now() - n * interval '1 second', null, now()
      from generate_series(1, $1::int) n`,
   `insert into insight_key_days
    select 1, 'namespace-' || n % 100, date_trunc('day', now()) - n / 100 * interval '1 day', 1, 1, 1, 1, 1, 1
-     from generate_series(1, $1::int) n`,
-  `insert into insight_key_samples (tenant_id, namespace, shift, held)
-   select 1, 'namespace-' || n, 0, 1 from generate_series(1, $1::int) n
-   union all select 1, 'charges', 0, $1`,
-  `insert into insight_sampled_keys
-   select 1, 'charges', decode(md5((n / 2)::text), 'hex'), decode(md5(n::text), 'hex'), null, n % 4, now() - n * interval '1 second'
      from generate_series(1, $1::int) n`,
   `insert into key_histories
    select 1, n, 'charges', decode(md5(n::text), 'hex'), 1, 0, 0, 0, 0, 0, 0, now(), now(), '[]'

@@ -1,5 +1,5 @@
 import { openPool } from "../../../server/src/core/store/pool.ts";
-import { removeSamples } from "../../../server/src/features/insight/store/tombstones.ts";
+import { removeSamples } from "../../../server/src/features/insight/store/samples.ts";
 import { type JobSelection, workBatch } from "../../../server/src/features/jobs/work-batch.ts";
 import type { TestDatabase } from "./database.ts";
 

@@ -1,4 +1,5 @@
 import { pruneRows } from "../../../server/src/core/store/prune.ts";
+import { noShapes } from "../../../server/src/features/insight/domain/key-quality.ts";
 import {
   findObservedNamespaces,
   findPromptFingerprints,
@@ -6,59 +7,40 @@ import {
   readExamples,
   readKeyObservations,
 } from "../../../server/src/features/insight/store/key-observations.ts";
-import {
-  addObservedKeys,
-  limitKeySample,
-  removeSampledKeys,
-} from "../../../server/src/features/insight/store/key-samples.ts";
 import { readObservations } from "../../../server/src/features/insight/store/observations.ts";
 import {
-  addTombstones,
-  limitSample,
-  listChangedSamples,
-} from "../../../server/src/features/insight/store/tombstones.ts";
+  addSampledKeys,
+  removeSampledKeys,
+} from "../../../server/src/features/insight/store/sampled-keys.ts";
+import { limitSample, listChangedSamples } from "../../../server/src/features/insight/store/samples.ts";
 import { CROWDED_TENANT } from "../../helpers/database/crowded-tables.ts";
 import type { ExplainedWork } from "./explained-work.ts";
 import { BATCH, BATCH_ROWS, ROWS, tombstoneHash } from "./rows.ts";
 
-/** Of the crowded tenant's tombstones. */
+/** Of the crowded tenant's sampled keys. */
 const CROWDED = { tenantId: CROWDED_TENANT, namespace: "charges" };
+const namespaceOf = (n: number) => ({ tenantId: CROWDED_TENANT, namespace: `namespace-${n}` });
 
 /** Statements of what is observed of retention and of keys. */
 export const INSIGHT_WORK: ExplainedWork = {
   byKeys: {
-    "add tombstones": (pool) =>
-      addTombstones(
+    "add sampled keys": (pool) =>
+      addSampledKeys(
         pool,
-        BATCH.map((n) => ({
-          tenantId: CROWDED_TENANT,
-          namespace: "charges",
-          hash: tombstoneHash(n),
-          depth: 3,
-          shift: 0,
-          firstClaimedAtMs: 0,
-          endedAtMs: 1000,
-          forgotten: n % 2 === 0,
-        })),
-      ),
-    "add observed keys": (pool) =>
-      addObservedKeys(
-        pool,
-        BATCH.map((n) => ({
-          ...{ tenantId: CROWDED_TENANT, namespace: `namespace-${n}`, shift: 0 },
-          shapes: {
-            claims: 1,
-            withoutFingerprint: 0,
-            times: 0,
-            attempts: 0,
-            randomUuids: 0,
-            promptUuids: 0,
-          },
-        })),
-        BATCH.map((n) => ({
-          ...{ tenantId: CROWDED_TENANT, namespace: `namespace-${n}`, depth: 3, claimedAtMs: 0 },
-          ...{ fingerprintHash: tombstoneHash(n), keyHash: tombstoneHash(n), stemHash: undefined },
-        })),
+        BATCH.map((n) => {
+          const hash = tombstoneHash(n);
+          const added = { shift: 0, depth: 3, keyHash: hash, stemHash: undefined, firstClaimedAtMs: 0 };
+          return n % 20 === 1
+            ? { ...CROWDED, ...added, kind: "key", fingerprintHash: Buffer.alloc(0), endedAtMs: 1000 }
+            : {
+                ...namespaceOf(n),
+                ...added,
+                kind: "fingerprint",
+                fingerprintHash: hash,
+                endedAtMs: undefined,
+              };
+        }),
+        BATCH.map((n) => ({ ...namespaceOf(n), shapes: { ...noShapes(), claims: 1 } })),
       ),
     "remove sampled keys": (pool) =>
       removeSampledKeys(
@@ -66,11 +48,12 @@ export const INSIGHT_WORK: ExplainedWork = {
         BATCH.map((n) => ({ ...CROWDED, keyHash: tombstoneHash(n) })),
       ),
     "list changed samples": (pool) =>
-      listChangedSamples(pool, { changedAtMs: 0, tenantId: 0, namespace: "" }, BATCH_ROWS),
+      listChangedSamples(pool, { changedAtMs: 0, tenantId: 0, namespace: "", kind: "" }, BATCH_ROWS),
   },
   overARange: {
-    "limit a sample": (pool) =>
-      limitSample(pool, { tenantId: CROWDED_TENANT, namespace: "charges" }, ROWS / 2),
+    "limit a sample of keys": (pool) => limitSample(pool, { ...CROWDED, kind: "key" }, ROWS / 2),
+    "limit a sample of fingerprints": (pool) =>
+      limitSample(pool, { ...CROWDED, kind: "fingerprint" }, ROWS / 2),
     "read observations": (pool) =>
       readObservations(
         pool,
@@ -82,9 +65,6 @@ export const INSIGHT_WORK: ExplainedWork = {
       ),
     "prune observed hours": (pool) => pruneRows(pool, "insight_hours", 0, BATCH_ROWS),
     "prune hours of late repeats": (pool) => pruneRows(pool, "insight_late_hours", 0, BATCH_ROWS),
-    "prune tombstones": (pool) => pruneRows(pool, "insight_tombstones", 0, BATCH_ROWS),
-    "limit a sample of keys": (pool) =>
-      limitKeySample(pool, { tenantId: CROWDED_TENANT, namespace: "charges" }, ROWS / 2),
     "read observed keys": (pool) => readKeyObservations(pool, CROWDED_TENANT, "charges"),
     "list observed namespaces": (pool) => findObservedNamespaces(pool, CROWDED_TENANT, "", BATCH_ROWS),
     "find prompt fingerprints": (pool) =>

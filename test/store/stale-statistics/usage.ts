@@ -74,7 +74,7 @@ export const USAGE_WORK: ExplainedWork = {
         BATCH.map((n) => ({
           tenantId: CROWDED_TENANT,
           namespace: "charges",
-          hash: tombstoneHash(n),
+          keyHash: tombstoneHash(n),
           depth: 3,
           atMs: Date.now(),
           retentionS: 60,

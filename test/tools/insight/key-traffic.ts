@@ -1,3 +1,4 @@
+import { fingerprintDepth } from "../../../server/src/features/insight/domain/depth.ts";
 import {
   countShape,
   type KeyObservations,
@@ -5,7 +6,6 @@ import {
   PROMPT_MS,
 } from "../../../server/src/features/insight/domain/key-quality.ts";
 import { keyStem } from "../../../server/src/features/insight/domain/key-shape.ts";
-import { fingerprintDepth } from "../../../server/src/features/insight/first-claims.ts";
 import type { Random } from "./traffic.ts";
 
 export const DAY_MS = 86_400_000;

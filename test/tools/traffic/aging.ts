@@ -1,7 +1,6 @@
-import { SAMPLED_KEYS_RETENTION_MS } from "../../../server/src/core/background/pruner.ts";
 import type { Pool, Runner } from "../../../server/src/core/store/pool.ts";
 import { pruneRows } from "../../../server/src/core/store/prune.ts";
-import { createKeySampler } from "../../../server/src/features/insight/key-sampler.ts";
+import { createSampler } from "../../../server/src/features/insight/sampler.ts";
 import { sweepBatch } from "../../../server/src/records/sweep.ts";
 import { NAMESPACE_NAMES } from "./namespaces.ts";
 
@@ -11,9 +10,8 @@ const TIMES = {
     ...["first_claimed_at", "claimed_at", "lease_expires_at", "settled_at", "expires_at"],
     ...["result_expires_at", "sweep_at"],
   ],
-  insight_samples: ["since"],
-  insight_sampled_keys: ["claimed_at"],
-  insight_tombstones: ["first_claimed_at", "ended_at", "keep_until"],
+  insight_sample_shifts: ["since"],
+  insight_sampled_keys: ["first_claimed_at", "ended_at", "keep_until"],
 } as const;
 
 /** Tables with a row for each hour. */
@@ -116,15 +114,12 @@ async function ageAndSweep(
       [tenantId, NAMESPACE_NAMES, seconds],
     );
   }
-  while (
-    (await pruneRows(transaction, "insight_sampled_keys", SAMPLED_KEYS_RETENTION_MS, PRUNED_ROWS)) ===
-    PRUNED_ROWS
-  );
+  while ((await pruneRows(transaction, "insight_sampled_keys", 0, PRUNED_ROWS)) === PRUNED_ROWS);
   let failure: unknown;
-  const sampler = createKeySampler({
+  const sampler = createSampler({
     pool: transaction,
     pepper,
-    takeFirstClaims: () => ({ ids: [], atMs: [], retentionsS: [] }),
+    firstClaims: { take: () => [], beginInterval() {} },
     intervalMs: 60_000,
     onFailed: (error) => {
       failure ??= error;

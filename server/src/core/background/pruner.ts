@@ -15,8 +15,6 @@ const USAGE_RETENTION_MS = 400 * DAY_MS;
 const JOB_RETENTION_MS = 90 * DAY_MS;
 /** What is said of the shapes of keys is about the last 30 days. */
 const KEY_DAYS_RETENTION_MS = 40 * DAY_MS;
-/** A week, with its weekend, and the day after which a fingerprint's next claim is no longer looked for. */
-export const SAMPLED_KEYS_RETENTION_MS = 8 * DAY_MS;
 /** A busy service writes a few batches of rows in an hour. */
 const INTERVAL_MS = 60_000;
 /** Rows per statement: a few milliseconds. */
@@ -43,9 +41,8 @@ export function createPruners(options: {
     usage_hours: USAGE_RETENTION_MS,
     insight_hours: USAGE_RETENTION_MS,
     insight_late_hours: USAGE_RETENTION_MS,
-    insight_tombstones: 0,
     insight_key_days: KEY_DAYS_RETENTION_MS,
-    insight_sampled_keys: SAMPLED_KEYS_RETENTION_MS,
+    insight_sampled_keys: 0,
     record_jobs: JOB_RETENTION_MS,
     console_sessions: 0,
   };

@@ -1,11 +1,11 @@
+import { nowBy } from "./now-by.ts";
 import type { Runner, Statement } from "./pool.ts";
 
 /*
  * Each statement deletes up to $2 rows that are older than $1 milliseconds, the oldest first, and skips rows
- * that another replica is deleting. $3 is the latest time that it may take for now, in milliseconds since the Unix
- * epoch: the database's clock may have been set forward (core/domain/database-clock.ts). `least` skips a null.
+ * that another replica is deleting. $3 is as `nowBy`.
  */
-const NOW = "least(now(), to_timestamp($3::float8 / 1000))";
+const NOW = nowBy("$3");
 
 /** Returns the text that deletes a table's oldest rows by a time; `now` is the present on the same scale. */
 function deleteOldest(table: string, time: string, now = NOW): string {
@@ -40,15 +40,11 @@ const STATEMENTS = {
     name: "prune_insight_late_hours",
     text: deleteOldestInUtc("insight_late_hours", "hour"),
   },
-  // Each tombstone has a time of its own.
-  insight_tombstones: {
-    name: "prune_insight_tombstones",
-    text: deleteOldest("insight_tombstones", "p.keep_until"),
-  },
   insight_key_days: { name: "prune_insight_key_days", text: deleteOldestInUtc("insight_key_days", "day") },
+  // Each sampled key has a time of its own.
   insight_sampled_keys: {
     name: "prune_insight_sampled_keys",
-    text: deleteOldest("insight_sampled_keys", "p.claimed_at"),
+    text: deleteOldest("insight_sampled_keys", "p.keep_until"),
   },
   record_jobs: { name: "prune_record_jobs", text: deleteOldest("record_jobs", "p.finished_at") },
   // Each session has a time of its own.

@@ -1,39 +1,29 @@
 import type { OperationHooks, UsedNamespace } from "../../records/after-operation.ts";
 import type { RecordId } from "../../records/record.ts";
+import { fingerprintDepth } from "./domain/depth.ts";
 
-/** A claim that began an operation, and whose key is observed. */
-export interface ObservedClaim {
+/** A claim that began an operation, and which is observed, or whose key may be sampled. */
+export interface FirstClaim {
   readonly id: RecordId;
+  /** Of an observed claim alone. */
   readonly fingerprint: Uint8Array | undefined;
   /** When it was granted, in milliseconds since the Unix epoch on the database's clock. */
   readonly atMs: number;
+  /** The key retention in force. */
+  readonly retentionS: number;
+  /** Whether it is observed how its key was made. */
+  readonly isObserved: boolean;
 }
 
-/** Claims that began an operation, as columns. */
-export interface FirstClaims {
-  readonly ids: readonly RecordId[];
-  /** When each was granted, in milliseconds since the Unix epoch on the database's clock. */
-  readonly atMs: readonly number[];
-  /** The key retention in force at each. */
-  readonly retentionsS: readonly number[];
+/** What is sampled of a namespace. */
+export interface Sampling {
+  /** Whether first claims of sampled keys may be late repeats. */
+  readonly hasTombstones: boolean;
+  /** The least `fingerprintDepth` of the fingerprints whose claims are observed. */
+  readonly fingerprintShift: number;
 }
 
-/**
- * Returns a fingerprint's depth: at least s for one in 2^s, the same on every replica. The hash selects, and is
- * never stored.
- */
-export function fingerprintDepth(fingerprint: Uint8Array): number {
-  let hash = 0;
-  for (let i = 0; i < fingerprint.length; i++)
-    hash = Math.imul(hash ^ (fingerprint[i] as number), 0x01000193);
-  // The last step of MurmurHash3 (public domain): each bit of the sum changes each bit of the hash.
-  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
-  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
-  hash ^= hash >>> 16;
-  return hash === 0 ? 32 : 31 - Math.clz32(hash & -hash);
-}
-
-/** Claims of a namespace and interval whose keys are observed, with any fingerprint: enough for shares of a day. */
+/** Claims of a namespace and interval that are observed with any fingerprint: enough for shares of a day. */
 const MAX_OBSERVED = 50;
 /** First claims that wait to be hashed, a millisecond's work. So the buffer holds few keys for long. */
 const MAX_FIRST_CLAIMS = 4096;
@@ -41,44 +31,34 @@ const MAX_FIRST_CLAIMS = 4096;
 const MAX_NAMESPACES = 100_000;
 
 /** What is decided once for each namespace and interval. */
-interface Decision {
-  readonly isSampled: boolean;
-  readonly fingerprintShift: number | undefined;
+interface Decision extends Sampling {
   observed: number;
 }
 
-const NOT_SAMPLED: Decision = { isSampled: false, fingerprintShift: undefined, observed: 0 };
+export type FirstClaims = ReturnType<typeof createFirstClaims>;
 
-/** Keeps claims that began an operation until they are taken, those that are observed and those of sampled namespaces. */
-export function createFirstClaimsBuffer({
-  isSampled,
+/** Keeps claims that began an operation until they are taken: those that are observed, and those of sampled namespaces. */
+export function createFirstClaims({
+  samplingOf,
   onFull,
-  fingerprintShiftOf,
-  onObservedFull,
 }: {
-  isSampled(of: UsedNamespace): boolean;
-  /** Called, after the claim was answered, when MAX_FIRST_CLAIMS claims wait for `takeFirstClaims`. */
+  samplingOf(of: UsedNamespace): Sampling;
+  /** Called, after the claim was answered, when MAX_FIRST_CLAIMS claims wait for `take`. */
   onFull(): void;
-  /** Returns the least `fingerprintDepth` whose claims are observed; undefined: no claim of the namespace is. */
-  fingerprintShiftOf?(of: UsedNamespace): number | undefined;
-  /** Called, after the claim was answered, when MAX_FIRST_CLAIMS claims wait for `takeObserved`. */
-  onObservedFull?(): void;
 }) {
-  const first = { ids: [] as RecordId[], atMs: [] as number[], retentionsS: [] as number[] };
-  let observed: ObservedClaim[] = [];
+  let claims: FirstClaim[] = [];
   const tenants = new Map<number, Map<string, Decision>>();
   let size = 0;
 
-  function decisionOf(of: UsedNamespace): Decision {
+  function decisionOf(of: UsedNamespace): Decision | undefined {
     let namespaces = tenants.get(of.tenantId);
     const known = namespaces?.get(of.namespace);
-    if (known !== undefined) return known;
-    if (size >= MAX_NAMESPACES) return NOT_SAMPLED;
+    if (known !== undefined || size >= MAX_NAMESPACES) return known;
     if (namespaces === undefined) {
       namespaces = new Map();
       tenants.set(of.tenantId, namespaces);
     }
-    const decision = { isSampled: isSampled(of), fingerprintShift: fingerprintShiftOf?.(of), observed: 0 };
+    const decision = { ...samplingOf(of), observed: 0 };
     namespaces.set(of.namespace, decision);
     size++;
     return decision;
@@ -88,29 +68,25 @@ export function createFirstClaimsBuffer({
     if (outcome.kind !== "claimed" || outcome.attempt !== 1 || outcome.repeated) return;
     if (outcome.endedFirstClaimedAtMs !== undefined) return;
     const decision = decisionOf(id);
-    if (observes(decision, fingerprint)) {
-      observed.push({ id, fingerprint, atMs: outcome.firstClaimedAtMs });
-      if (observed.length % MAX_FIRST_CLAIMS === 0 && onObservedFull) setImmediate(onObservedFull);
-    }
-    if (!decision.isSampled) return;
-    first.ids.push(id);
-    first.atMs.push(outcome.firstClaimedAtMs);
-    first.retentionsS.push(retentionInForceS);
-    if (first.ids.length % MAX_FIRST_CLAIMS === 0) setImmediate(onFull);
+    if (decision === undefined) return;
+    const isObserved = observes(decision, fingerprint);
+    if (!isObserved && !decision.hasTombstones) return;
+    claims.push({
+      id,
+      fingerprint: isObserved ? fingerprint : undefined,
+      atMs: outcome.firstClaimedAtMs,
+      retentionS: retentionInForceS,
+      isObserved,
+    });
+    if (claims.length % MAX_FIRST_CLAIMS === 0) setImmediate(onFull);
   };
 
   return {
     claimed,
-    /** Removes and returns the first claims of keys in sampled namespaces. */
-    takeFirstClaims(): FirstClaims {
-      const taken = { ids: [...first.ids], atMs: [...first.atMs], retentionsS: [...first.retentionsS] };
-      for (const column of Object.values(first)) column.length = 0;
-      return taken;
-    },
-    /** Removes and returns the first claims whose keys are observed: some of each namespace, and those of sampled fingerprints. */
-    takeObserved(): readonly ObservedClaim[] {
-      const taken = observed;
-      observed = [];
+    /** Removes and returns the claims. */
+    take(): readonly FirstClaim[] {
+      const taken = claims;
+      claims = [];
       return taken;
     },
     /** Begins the next interval: asks again for the sampling of each namespace, and observes its first claims again. */
@@ -121,9 +97,8 @@ export function createFirstClaimsBuffer({
   };
 }
 
-/** Returns whether the key of a claim that began an operation is observed, and counts it. */
+/** Returns whether a claim that began an operation is observed, and counts it: some of each namespace, and those of sampled fingerprints. */
 function observes(decision: Decision, fingerprint: Uint8Array | undefined): boolean {
-  if (decision.fingerprintShift === undefined) return false;
   if (decision.observed < MAX_OBSERVED) {
     decision.observed++;
     return true;

@@ -1,13 +1,7 @@
+import { nowBy } from "../../core/store/now-by.ts";
 import { booleanArray, byteaArray, float8Array, intArray, textArray } from "../../core/store/sql-arrays.ts";
 import { FENCING_MARGIN_MS, type RecordRow, STATE, WRITTEN_SELECT } from "../engine/record-row.ts";
-import {
-  endedAttempt,
-  equalKeys,
-  IN_KEY_ORDER,
-  IS_APPENDED,
-  nowUntil,
-  WITH_ROOM,
-} from "../engine/record-sql.ts";
+import { endedAttempt, equalKeys, IN_KEY_ORDER, IS_APPENDED, WITH_ROOM } from "../engine/record-sql.ts";
 import type { ClaimCommand } from "../record.ts";
 
 /*
@@ -166,7 +160,7 @@ ${INPUT}, ended as materialized (
     join records was
       on ${equalKeys("was", "i")}
    where was.state <> ${STATE.forgotten}
-     and was.expires_at <= ${nowUntil("$15")}
+     and was.expires_at <= ${nowBy("$15")}
 ), applied as (
   ${INSERT}
   select ${newRow(OF_MANY, `case when ${IS_YOUNG} then ${STATE.inProgress} else ${STATE.forgotten} end`)}

@@ -21,14 +21,6 @@ export function equalKeys(row: string, input: string, column = "key"): string {
      and (${input}.tenant_id % 1, ${input}.tenant_id % -1) = (0, 0)`;
 }
 
-/**
- * Returns now, but not later than a parameter, in milliseconds since the Unix epoch: the database's clock may have been set
- * forward (core/domain/database-clock.ts). `least` skips a null.
- */
-export function nowUntil(parameter: string): string {
-  return `least(now(), to_timestamp(${parameter}::float8 / 1000))`;
-}
-
 /** The order in which a statement locks rows. */
 export const IN_KEY_ORDER = 'order by i.tenant_id, i.namespace collate "C", i.key collate "C"';
 

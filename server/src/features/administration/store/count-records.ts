@@ -1,3 +1,4 @@
+import { nowBy } from "../../../core/store/now-by.ts";
 import type { Runner } from "../../../core/store/pool.ts";
 import { fromRow, type RowOf } from "../../../core/store/rows.ts";
 import { STATE } from "../../../records/engine/record-row.ts";
@@ -25,7 +26,7 @@ const countStates = {
   text: `
 with examined as materialized (
   select r.key, r.lease_expires_at,
-         case when r.expires_at <= least(now(), to_timestamp($4::float8 / 1000)) or r.state = ${STATE.forgotten} then 'ended'
+         case when r.expires_at <= ${nowBy("$4")} or r.state = ${STATE.forgotten} then 'ended'
               when r.state = ${STATE.completed} then 'completed'
               when r.state = ${STATE.released} then 'released'
               when r.lease_expires_at > now() then 'inProgress'

@@ -1,3 +1,4 @@
+import { nowBy } from "../../../core/store/now-by.ts";
 import type { Runner } from "../../../core/store/pool.ts";
 import { textArray } from "../../../core/store/sql-arrays.ts";
 import { listedRecord, RECORD_SELECT, type RecordRow, STATE } from "../../../records/engine/record-row.ts";
@@ -21,7 +22,7 @@ select ${RECORD_SELECT},
    and r.namespace = i.namespace
    and r.key = $3::text
  where r.state <> ${STATE.forgotten}
-   and r.expires_at > least(now(), to_timestamp($5::float8 / 1000))
+   and r.expires_at > ${nowBy("$5")}
  order by r.namespace
  limit $4::int`,
 };

@@ -50,16 +50,17 @@ const readFingerprintGaps = {
   name: "read_fingerprint_gaps",
   text: `
 with sampled as materialized (
-  select k.fingerprint_hash, k.stem_hash, k.claimed_at,
+  select k.fingerprint_hash, k.stem_hash,
          lead(k.stem_hash) over next_claim as next_stem,
-         extract(epoch from lead(k.claimed_at) over next_claim - k.claimed_at) as gap_s,
-         extract(epoch from now() - k.claimed_at) as observed_s
+         extract(epoch from lead(k.first_claimed_at) over next_claim - k.first_claimed_at) as gap_s,
+         extract(epoch from now() - k.first_claimed_at) as observed_s
     from insight_sampled_keys k
-    join insight_key_samples n on n.tenant_id = k.tenant_id and n.namespace = k.namespace
+    join insight_sample_shifts n on n.tenant_id = k.tenant_id and n.namespace = k.namespace and n.kind = k.kind
    where k.tenant_id = $1::int
      and k.namespace = $2::text
+     and k.kind = 'fingerprint'
      and k.depth >= n.shift
-  window next_claim as (partition by k.fingerprint_hash order by k.claimed_at, k.key_hash)
+  window next_claim as (partition by k.fingerprint_hash order by k.first_claimed_at, k.key_hash)
 ), gaps as (
   select fingerprint_hash, gap_s, coalesce(stem_hash = next_stem, false) as is_counted,
          coalesce(gap_s, observed_s) as until_s
@@ -79,16 +80,17 @@ const readPromptFingerprints = {
   name: "read_prompt_fingerprints",
   text: `
 select g.fingerprint_hash
-  from (select k.fingerprint_hash, k.claimed_at, k.stem_hash,
+  from (select k.fingerprint_hash, k.first_claimed_at, k.stem_hash,
                lag(k.stem_hash) over earlier as earlier_stem,
-               extract(epoch from k.claimed_at - lag(k.claimed_at) over earlier) as gap_s
+               extract(epoch from k.first_claimed_at - lag(k.first_claimed_at) over earlier) as gap_s
           from insight_sampled_keys k
          where k.tenant_id = $1::int
            and k.namespace = $2::text
-        window earlier as (partition by k.fingerprint_hash order by k.claimed_at, k.key_hash)) g
+           and k.kind = 'fingerprint'
+        window earlier as (partition by k.fingerprint_hash order by k.first_claimed_at, k.key_hash)) g
  where g.gap_s <= $3::float8
    and coalesce(g.stem_hash = g.earlier_stem, false) = $4::boolean
- order by g.claimed_at desc
+ order by g.first_claimed_at desc
  limit $5::int`,
 };
 
@@ -162,10 +164,11 @@ export async function findObservedNamespaces(
 const readReturnedKeys = {
   name: "read_returned_keys",
   text: `
-select t.hash
-  from insight_tombstones t
+select t.key_hash
+  from insight_sampled_keys t
  where t.tenant_id = $1::int
    and t.namespace = $2::text
+   and t.kind = 'key'
    and t.ended_at = 'infinity'
  limit $3::int`,
 };
@@ -176,8 +179,8 @@ export async function findReturnedKeys(
   { tenantId, namespace }: UsedNamespace,
   limit: number,
 ): Promise<readonly Buffer[]> {
-  const rows = await runner.run<{ hash: Buffer }>(readReturnedKeys, [tenantId, namespace, limit]);
-  return rows.map(({ hash }) => hash);
+  const rows = await runner.run<{ key_hash: Buffer }>(readReturnedKeys, [tenantId, namespace, limit]);
+  return rows.map(({ key_hash: hash }) => hash);
 }
 
 /** A record that may be an example. */

@@ -67,9 +67,10 @@ select asked.namespace,
          order by h.hour
          limit 1) as "sinceMs",
        (select json_build_array(n.shift, extract(epoch from n.since) * 1000)
-          from insight_samples n
+          from insight_sample_shifts n
          where n.tenant_id = $1::int
-           and n.namespace = asked.namespace) as sample
+           and n.namespace = asked.namespace
+           and n.kind = 'key') as sample
   from unnest($2::text[]) as asked (namespace)`,
 };
 

@@ -1,3 +1,4 @@
+import { nowBy } from "../../../core/store/now-by.ts";
 import type { Runner } from "../../../core/store/pool.ts";
 import { type AmbiguousCursor, BEFORE_ALL_AMBIGUOUS } from "./list-ambiguous.ts";
 import type { RecordFilter } from "./list-records.ts";
@@ -20,13 +21,13 @@ const countMatchingRows = {
   text: `
 with examined as materialized (
   select r.ambiguous_from, r.namespace, r.key,
-         r.expires_at > least(now(), to_timestamp($9::float8 / 1000))
+         r.expires_at > ${nowBy("$9")}
            and ($5::text is null or r.namespace = $5::text)
            and ($7::text = '' or r.owner = $7::text)
            and ($8::text = '' or coalesce(r.checkpoint_name, '') = $8::text) as wanted
     from records r
    where r.tenant_id = $1::int
-     and r.ambiguous_from <= least(now(), to_timestamp($9::float8 / 1000))
+     and r.ambiguous_from <= ${nowBy("$9")}
      and r.ambiguous_from < coalesce(to_timestamp($6::float8 / 1000), 'infinity')
      and (r.ambiguous_from, r.namespace, r.key) > ($2::timestamptz, $3::text, $4::text)
    order by r.ambiguous_from, r.namespace, r.key
@@ -40,7 +41,7 @@ with examined as materialized (
 select (select count(*) from examined)::int as examined,
        (select count(*) from examined where wanted)::int as matching,
        (select row_to_json(last) from last) as last,
-       extract(epoch from least(now(), to_timestamp($9::float8 / 1000))) * 1000 as "nowMs"`,
+       extract(epoch from ${nowBy("$9")}) * 1000 as "nowMs"`,
 };
 
 interface Row {

@@ -1,3 +1,4 @@
+import { nowBy } from "../../../core/store/now-by.ts";
 import type { Runner } from "../../../core/store/pool.ts";
 import { listedRecord, RECORD_SELECT } from "../../../records/engine/record-row.ts";
 import { type ExaminedRow, keptAttemptOf, pageOf, type RecordFilter } from "./list-records.ts";
@@ -27,7 +28,7 @@ const scanAmbiguousRecords = {
   name: "scan_ambiguous_records",
   text: `
 with examined as materialized (
-  select r.expires_at > least(now(), to_timestamp($14::float8 / 1000))
+  select r.expires_at > ${nowBy("$14")}
            and ($5::text is null or r.namespace = $5::text)
            and starts_with(r.key, $6::text)
            and r.claimed_at >= coalesce(to_timestamp($7::float8 / 1000), '-infinity')

@@ -1,3 +1,4 @@
+import { nowBy } from "../../../core/store/now-by.ts";
 import type { Runner } from "../../../core/store/pool.ts";
 import { listedRecord, RECORD_SELECT, type RecordRow, STATE } from "../../../records/engine/record-row.ts";
 
@@ -51,7 +52,7 @@ const scanRecords = {
   text: `
 with examined as materialized (
   select r.state <> ${STATE.forgotten}
-           and r.expires_at > least(now(), to_timestamp($15::float8 / 1000))
+           and r.expires_at > ${nowBy("$15")}
            and starts_with(r.key, $6::text)
            and r.claimed_at >= coalesce(to_timestamp($7::float8 / 1000), '-infinity')
            and r.claimed_at < coalesce(to_timestamp($8::float8 / 1000), 'infinity')

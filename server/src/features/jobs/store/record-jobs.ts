@@ -1,3 +1,4 @@
+import { nowBy } from "../../../core/store/now-by.ts";
 import type { Runner } from "../../../core/store/pool.ts";
 import { fromRow, type RowOf } from "../../../core/store/rows.ts";
 import { bigintArray } from "../../../core/store/sql-arrays.ts";
@@ -32,7 +33,7 @@ const insertJob = {
   text: `
 insert into record_jobs as j (tenant_id, namespace, kind, terms, created_at, starts_at, resolution)
 values ($1::int, $2::text, $3::text, $4::jsonb, now(),
-        least(now(), to_timestamp($7::float8 / 1000)) + $5::int * interval '1 millisecond', $6::text)
+        ${nowBy("$7")} + $5::int * interval '1 millisecond', $6::text)
 returning ${COLUMNS}`,
 };
 
@@ -74,7 +75,7 @@ export async function insertRecordJob(
  * A clock that is set ahead ends no delay: replicas would still serve by the old policy. Delays are seconds. A job that starts
  * later than that was created while the clock was ahead, by a replica that did not know: it need not wait for so long.
  */
-const IS_DUE = `(j.starts_at <= least(now(), to_timestamp($3::float8 / 1000))
+const IS_DUE = `(j.starts_at <= ${nowBy("$3")}
         or j.starts_at > now() + interval '600 s')`;
 
 const takeJob = {

@@ -4,6 +4,7 @@ import type { Runner, Statement } from "../../../core/store/pool.ts";
 type KeyColumn = readonly [name: string, type: string, before: string];
 
 const NAMESPACE = ["namespace", "text", ""] as const;
+const KIND = ["kind", "text", ""] as const;
 const HOUR = ["hour", "timestamptz", "-infinity"] as const;
 const RETENTION = ["retention_s", "int", "-2147483648"] as const;
 
@@ -12,12 +13,16 @@ const RETENTION = ["retention_s", "int", "-2147483648"] as const;
  * deleted with the tenant's.
  */
 const OWNED_TABLES: readonly (readonly [table: string, ...key: KeyColumn[]])[] = [
-  ["insight_tombstones", NAMESPACE, ["hash", "bytea", "\\x"]],
-  ["insight_samples", NAMESPACE],
+  [
+    "insight_sampled_keys",
+    NAMESPACE,
+    KIND,
+    ["key_hash", "bytea", "\\x"],
+    ["fingerprint_hash", "bytea", "\\x"],
+  ],
+  ["insight_sample_shifts", NAMESPACE, KIND],
   ["insight_hours", NAMESPACE, HOUR, RETENTION],
   ["insight_late_hours", NAMESPACE, HOUR, RETENTION, ["shift", "int2", "-32768"]],
-  ["insight_sampled_keys", NAMESPACE, ["fingerprint_hash", "bytea", "\\x"], ["key_hash", "bytea", "\\x"]],
-  ["insight_key_samples", NAMESPACE],
   ["insight_key_days", NAMESPACE, ["day", "timestamptz", "-infinity"]],
   ["usage_hours", HOUR, NAMESPACE],
   ["key_histories", ["slot", "int", "-2147483648"]],

@@ -1,3 +1,4 @@
+import { nowBy } from "../../../core/store/now-by.ts";
 import type { Runner } from "../../../core/store/pool.ts";
 import { FENCING_MARGIN_MS, RESULT_KIND, STATE } from "../../../records/engine/record-row.ts";
 import { equalKeys } from "../../../records/engine/record-sql.ts";
@@ -16,10 +17,8 @@ import { type PageOutcome, pageRows, type RecordPage, runOnPage } from "./record
  * page was read count as outdated, because the page does not know when they end.
  *
  * Parameters after the page's: the old retention of key, result and failure ($5 to $7), and the new one ($8
- * to $10), in seconds. `restamp_records` also has the latest time that it may take for now ($11), in milliseconds since
- * the Unix epoch: the database's clock may have been set forward (core/domain/database-clock.ts). `least` skips a null. And it
- * has the times until when records were claimed that it changes ($12 and $13, ClaimedBefore): a later policy may have
- * stamped later ones.
+ * to $10), in seconds. `restamp_records` also has the parameter of `nowBy` ($11), and the times until when records were
+ * claimed that it changes ($12 and $13, ClaimedBefore): a later policy may have stamped later ones.
  */
 
 /**
@@ -74,7 +73,7 @@ const restampRecords = {
 with page as materialized (
   ${pageRows(", settled_at, expires_at, result_expires_at")}
 ), moment as materialized (
-  select least(now(), to_timestamp($11::float8 / 1000)) as now
+  select ${nowBy("$11")} as now
 ), changed as (
   update records r set
     key_retention_s = ${NEW_KEY_S},
@@ -175,7 +174,7 @@ const findLiveRecord = {
   name: "find_live_record",
   text: `
 with examined as materialized (
-  select state <> ${STATE.forgotten} and expires_at > least(now(), to_timestamp($4::float8 / 1000)) as is_live
+  select state <> ${STATE.forgotten} and expires_at > ${nowBy("$4")} as is_live
     from records
    where tenant_id = $1::int
      and namespace = $2::text

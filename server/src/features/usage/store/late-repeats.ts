@@ -12,8 +12,8 @@ import { LAST_LATENESS_BUCKET, LATENESS_RATIO } from "../lateness.ts";
 
 /** A claim that began an operation, of a sampled key, which may have ended before. */
 export interface SampledClaim extends UsedNamespace {
-  /** As EndedKey.hash. */
-  readonly hash: Buffer;
+  /** As SampledKey.keyHash. */
+  readonly keyHash: Buffer;
   readonly depth: number;
   /** When it was granted, in milliseconds since the Unix epoch on the database's clock. */
   readonly atMs: number;
@@ -32,23 +32,24 @@ const countLateRows = {
   name: "count_late_repeats",
   text: `
 with input as materialized (
-  select i.tenant_id, i.namespace, i.hash, i.depth, to_timestamp(i.at_ms / 1000) as at, i.retention_s, i.shift
+  select i.tenant_id, i.namespace, i.key_hash, i.depth, to_timestamp(i.at_ms / 1000) as at, i.retention_s, i.shift
     from unnest($1::int[], $2::text[], $3::bytea[], $4::smallint[], $5::float8[], $6::int[], $7::smallint[])
-      as i (tenant_id, namespace, hash, depth, at_ms, retention_s, shift)
-   order by i.tenant_id, i.namespace collate "C", i.hash
+      as i (tenant_id, namespace, key_hash, depth, at_ms, retention_s, shift)
+   order by i.tenant_id, i.namespace collate "C", i.key_hash
 ), found as materialized (
-  select i.tenant_id, i.namespace, i.hash, i.at, i.retention_s, greatest(n.shift, i.shift) as shift
+  select i.tenant_id, i.namespace, i.key_hash, i.at, i.retention_s, greatest(n.shift, i.shift) as shift
     from input i
    cross join lateral (
          select s.shift
-           from insight_samples s
-          where s.tenant_id = i.tenant_id and s.namespace = i.namespace
+           from insight_sample_shifts s
+          where s.tenant_id = i.tenant_id and s.namespace = i.namespace and s.kind = 'key'
           limit 1) n
    where i.depth >= greatest(n.shift, i.shift)
 ), returned as (
-  update insight_tombstones t set ended_at = 'infinity', returns = t.returns + 1
+  update insight_sampled_keys t set ended_at = 'infinity', returns = t.returns + 1
     from found f
-   where ${equalKeys("t", "f", "hash")}
+   where ${equalKeys("t", "f", "key_hash")}
+     and t.kind = 'key'
      and t.ended_at <= f.at
   returning f.tenant_id, f.namespace, f.at, f.retention_s, f.shift, t.returns,
             extract(epoch from f.at - t.first_claimed_at) as lateness_s
@@ -96,7 +97,7 @@ export async function countLateRepeats(runner: Runner, claims: readonly SampledC
     [
       intArray(claims.map(({ tenantId }) => tenantId)),
       textArray(claims.map(({ namespace }) => namespace)),
-      byteaArray(claims.map(({ hash }) => hash)),
+      byteaArray(claims.map(({ keyHash }) => keyHash)),
       smallintArray(claims.map(({ depth }) => depth)),
       float8Array(claims.map(({ atMs }) => atMs)),
       intArray(claims.map(({ retentionS }) => retentionS)),

@@ -1,3 +1,4 @@
+import { nowBy } from "../../../core/store/now-by.ts";
 import type { Runner } from "../../../core/store/pool.ts";
 import { float8Array, textArray } from "../../../core/store/sql-arrays.ts";
 import { type RefusedByTenant, type RefusedOperations, sumRefused } from "../recent-refusals.ts";
@@ -10,14 +11,6 @@ import {
   type RecentUse,
   sumOf,
 } from "../recent-use.ts";
-
-/**
- * SQL for now, by the previous clock: the minutes of replicas' own clocks are compared with it, and
- * what is valid for seconds must not stay so for hours. The parameter is a time as DatabaseClock.latestMs.
- */
-function nowBy(parameter: string): string {
-  return `least(now(), to_timestamp(${parameter}::float8 / 1000))`;
-}
 
 /** Minutes are shown for an hour. Those of replicas that have stopped are deleted by the others. */
 const storeRecent = {

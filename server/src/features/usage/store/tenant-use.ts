@@ -1,3 +1,4 @@
+import { nowBy } from "../../../core/store/now-by.ts";
 import type { Runner } from "../../../core/store/pool.ts";
 import { fromRow, type RowOf } from "../../../core/store/rows.ts";
 import { intArray } from "../../../core/store/sql-arrays.ts";
@@ -25,7 +26,7 @@ const readTenantUse = {
   name: "read_tenant_use",
   text: `
 with recent as materialized (
-  select date_trunc('hour', least(now(), to_timestamp($2::float8 / 1000)) at time zone 'utc') at time zone 'utc'
+  select date_trunc('hour', ${nowBy("$2")} at time zone 'utc') at time zone 'utc'
          - interval '1 hour' as since
 )
 select i.tenant_id as "tenantId", c.records::numeric as "liveRecords", c.stored_bytes::numeric as "storedBytes",
@@ -73,7 +74,7 @@ const sumRecentHours = {
 select u.tenant_id as "tenantId", sum(u.claims)::numeric as claims, sum(${REFUSED_SUM})::numeric as refused
   from usage_hours u
  where u.hour at time zone 'utc'
-       >= date_trunc('hour', least(now(), to_timestamp($1::float8 / 1000)) at time zone 'utc') - interval '1 hour'
+       >= date_trunc('hour', ${nowBy("$1")} at time zone 'utc') - interval '1 hour'
  group by u.tenant_id`,
 };
 

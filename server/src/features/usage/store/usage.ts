@@ -1,3 +1,4 @@
+import { nowBy } from "../../../core/store/now-by.ts";
 import type { Runner } from "../../../core/store/pool.ts";
 import { bigintArray, intArray, textArray } from "../../../core/store/sql-arrays.ts";
 import type { UsedNamespace } from "../../../records/after-operation.ts";
@@ -30,9 +31,7 @@ const COUNTER_ARRAYS = USAGE_COUNTERS.map((_, index) => `$${index + FIRST_COUNTE
 const SUMS = USAGE_COUNTERS.map((name) => `${name} = u.${name} + excluded.${name}`).join(",\n  ");
 
 /** SQL for the hour of a flush: now, by the previous clock. */
-const THIS_HOUR = hourOf(
-  `least(now(), to_timestamp($${FIRST_COUNTER + USAGE_COUNTERS.length}::float8 / 1000))`,
-);
+const THIS_HOUR = hourOf(nowBy(`$${FIRST_COUNTER + USAGE_COUNTERS.length}`));
 
 /**
  * Adds a replica's counts, unless this flush was added before: the same statement stores the number of the flush. Counts of a
