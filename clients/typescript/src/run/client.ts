@@ -11,7 +11,7 @@ import { Observer, type ObserverOptions, Warnings } from "./events.ts";
 import type { Jsonify } from "./jsonify.ts";
 import { type KeyState, type LookupOptions, lookUp } from "./lookup.ts";
 import { Namespace, type NamespaceDefaults } from "./namespace.ts";
-import type { RunScopes } from "./nesting.ts";
+import type { RunScopes } from "./current-claim.ts";
 import { runOnce } from "./run.ts";
 import {
   type AnyRunOptions,

@@ -12,7 +12,7 @@ import { describe } from "./describe-error.ts";
 import type { Observer } from "./events.ts";
 import { GUARD_OFF, guardOff } from "./guard-switch.ts";
 import { judgeUnder } from "./judgement.ts";
-import { callWithin, checkNotWithinItself, type RunScopes } from "./nesting.ts";
+import { callWithin, checkNotWithinItself, type RunScopes } from "./current-claim.ts";
 import { OutcomeUnknownError } from "./outcome-unknown.ts";
 import { replay, replayOutcome } from "./result-codec.ts";
 import {
