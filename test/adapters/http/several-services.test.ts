@@ -18,7 +18,7 @@ const ORDER_SERVICE = fileURLToPath(new URL("order-service.ts", import.meta.url)
 /** Two starts of a process. */
 const TIMEOUT_MS = 60_000;
 
-test("a service that is killed after the effect of the next one repeats its call with the same key", {
+test("a service that is killed after a call of another one repeats it without a second effect", {
   timeout: TIMEOUT_MS,
 }, async () => {
   const tenant = await createTenant(database);

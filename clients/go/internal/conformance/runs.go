@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -107,7 +108,7 @@ func (o *outgoing) RoundTrip(request *http.Request) (*http.Response, error) {
 	if keys := request.Header.Values("Idempotency-Key"); len(keys) > 0 {
 		o.sent = keys[0]
 	}
-	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
+	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(""))}, nil
 }
 
 // key returns the header Idempotency-Key with which the request would be sent; nil for none.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -50,7 +51,7 @@ type bank struct{ key string }
 
 func (b *bank) RoundTrip(r *http.Request) (*http.Response, error) {
 	b.key = r.Header.Get("Idempotency-Key")
-	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
+	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(""))}, nil
 }
 
 func keySent(ctx context.Context, t *testing.T, name func(*http.Request) string) string {
