@@ -144,6 +144,7 @@ const shared = {
       { find: /^@onceward\/client$/, replacement: `${CLIENT_SOURCE}index.ts` },
       { find: /^@onceward\/client\/(.*)$/, replacement: `${CLIENT_SOURCE}$1.ts` },
       { find: /^@onceward\/http-proxy$/, replacement: PROXY_SOURCE },
+      { find: "#async-storage", replacement: `${CLIENT_SOURCE}wire/async-storage-node.ts` },
       { find: "#sha256", replacement: `${CLIENT_SOURCE}wire/sha256-node.ts` },
       { find: "#words", replacement: "@onceward/words" },
       // As clients/console/vite.config.ts.

@@ -172,9 +172,17 @@ func readCheckpoint(saved *oncewardv1.Checkpoint) *Checkpoint {
 
 type claimKey struct{}
 
-// ClaimFromContext returns the claim of the guarded function that this context belongs to; false outside of one. It is for code
-// behind middleware, which does not pass the claim.
+// ClaimFromContext returns the claim of the guarded function that this context belongs to; false outside of one, and once the
+// function has ended. It is for code behind middleware, which does not pass the claim.
 func ClaimFromContext(ctx context.Context) (*Claim, bool) {
-	claim, found := ctx.Value(claimKey{}).(*Claim)
-	return claim, found
+	if claim := enclosing(ctx); claim != nil && claim.isRunning.Load() {
+		return claim, true
+	}
+	return nil, false
+}
+
+// enclosing returns the claim of the function whose context this is, also once it has ended; nil outside of one.
+func enclosing(ctx context.Context) *Claim {
+	claim, _ := ctx.Value(claimKey{}).(*Claim)
+	return claim
 }

@@ -167,7 +167,7 @@ func (c *Client) close(claim *Claim) {
 
 // call calls the function within the claim's context.
 func (c *Claim) call(ctx context.Context, fn func(context.Context, *Claim) (any, error)) (any, error) {
-	c.around, _ = ClaimFromContext(ctx)
+	c.around = enclosing(ctx)
 	c.isRunning.Store(true)
 	defer c.isRunning.Store(false)
 	return fn(context.WithValue(ctx, claimKey{}, c), c)
@@ -176,8 +176,7 @@ func (c *Claim) call(ctx context.Context, fn func(context.Context, *Claim) (any,
 // checkNotWithinItself refuses a run within the function of a run with the same key: it would wait until its own caller ends, which
 // waits for it. Code that a function left behind is no longer within it.
 func checkNotWithinItself(ctx context.Context, operation ClaimRef) *Error {
-	claim, _ := ClaimFromContext(ctx)
-	for ; claim != nil; claim = claim.around {
+	for claim := enclosing(ctx); claim != nil; claim = claim.around {
 		if claim.isRunning.Load() && claim.Namespace == operation.Namespace && claim.Key == operation.Key {
 			return invalidRequest(Violation{
 				"Key", "is held by the run whose function starts this one: use another key or namespace",

@@ -7,6 +7,7 @@ import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import grpc
@@ -14,6 +15,7 @@ from reports import Left, describe_claim, report_error, report_result
 from values import read_value, snake_case
 
 from onceward import BytesCodec, Claim, NoEffectError, Onceward, OutcomeUnknownError, TerminalError
+from onceward.outgoing import HttpKeys
 
 
 def perform_runs(case: dict[str, Any]) -> object:
@@ -135,6 +137,10 @@ def perform_other_step(step: dict[str, Any], claim: Any, seen: dict[str, Any]) -
     """Performs a step that waits for nothing. :raises Exception: if the step says so."""
     if "deriveKey" in step:
         seen["derivedKeys"].append(claim.derive_key(step["deriveKey"]))
+    elif "send" in step:
+        own = {"idempotency-key": step["send"]["key"]} if "key" in step["send"] else {}
+        request = SimpleNamespace(method=step["send"]["method"], url=step["send"]["url"], headers=own)
+        seen["derivedKeys"].append(HttpKeys()(request).headers.get("idempotency-key"))
     elif "throw" in step:
         raise RuntimeError(step["throw"])
     elif "throwUnknown" in step:

@@ -3,6 +3,7 @@
 import {
   create,
   type DescMessage,
+  type DescMethod,
   type DescMethodUnary,
   type MessageInitShape,
   type MessageShape,
@@ -11,13 +12,13 @@ import {
 } from "@bufbuild/protobuf";
 import { base64Encode } from "@bufbuild/protobuf/wire";
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
-import type { HandlerContext, Interceptor } from "@connectrpc/connect";
+import type { HandlerContext, Interceptor, UnaryRequest } from "@connectrpc/connect";
 import { checkFunction } from "./errors/violations.ts";
-import { formatIdempotencyKey, IDEMPOTENCY_KEY, IDEMPOTENCY_REPLAYED } from "./keys/idempotency-key.ts";
-import { newKey } from "./keys/new-key.ts";
+import { IDEMPOTENCY_KEY, IDEMPOTENCY_REPLAYED } from "./keys/idempotency-key.ts";
 import { connectFailures } from "./rpc/connect-failures.ts";
 import { createCallGuard } from "./rpc/guard.ts";
 import type { RpcOptions } from "./rpc/options.ts";
+import { keyOfOutgoing, type OutgoingRpcOptions } from "./rpc/outgoing.ts";
 import type { Claim } from "./run/claim.ts";
 import type { Runner } from "./run/client.ts";
 import { protobufCodec } from "./run/codec.ts";
@@ -25,6 +26,7 @@ import { protobufCodec } from "./run/codec.ts";
 export { formatIdempotencyKey } from "./keys/idempotency-key.ts";
 export type { FailureDetail, RpcFailure } from "./rpc/failure.ts";
 export type { RpcOptions } from "./rpc/options.ts";
+export type { OutgoingRpcOptions } from "./rpc/outgoing.ts";
 
 /** A call, as passed to the functions of `RpcOptions`. */
 export interface UnaryCall<I extends DescMessage = DescMessage> {
@@ -92,7 +94,7 @@ export function idempotentUnary<I extends DescMessage, O extends DescMessage>(
   return async (request, context) => {
     const call = {
       native: { request, context },
-      procedure: `/${method.parent.typeName}/${method.name}`,
+      procedure: procedureOf(method),
       key: context.requestHeader.get(IDEMPOTENCY_KEY) ?? requestId(method.input, request),
       fingerprint: () => fingerprintMessage(method.input, request),
       codec,
@@ -114,24 +116,33 @@ export function idempotentUnary<I extends DescMessage, O extends DescMessage>(
 }
 
 /**
- * Returns a client interceptor that sends an idempotency key with each unary call that needs one. The key is made
- * once per call, so that interceptors inside it (later in the list) repeat the call under the same key.
+ * Returns a client interceptor that sends the current claim's key for each unary call that needs one:
+ * `claim.deriveKey("/shop.v1.Charges/Create")`, the same in all languages. So a repeat of the call has the same key, also in the next
+ * attempt after a crash, and the next service answers it without a second effect.
  *
  * ```ts
- * const transport = createConnectTransport({ baseUrl, httpVersion: "2", interceptors: [idempotencyKeys(), retries] });
+ * const transport = createConnectTransport({ baseUrl, httpVersion: "2", interceptors: [idempotencyKeys()] });
  * ```
  *
- * A call that another process repeats, or this one after a crash, needs a key that was made with the operation. Such
- * a key is kept: `client.createCharge(request, { headers: { "idempotency-key": formatIdempotencyKey(orderId) } })`.
+ * - Calls of one procedure under one claim are one operation, unless `name` tells them apart: the next service refuses the second one if
+ *   its request differs (FINGERPRINT_MISMATCH), and else answers it with the first one's response.
+ * - Methods with an `idempotency_level` get no key, nor do calls outside of a guarded function or after its end, unless
+ *   `withoutClaim` says so. Browsers and edge runtimes have no current claim.
+ * - A key of your own is kept: `client.create(request, { headers: { "idempotency-key": formatIdempotencyKey(orderId) } })`.
  */
-export function idempotencyKeys(): Interceptor {
+export function idempotencyKeys(options: OutgoingRpcOptions<UnaryRequest> = {}): Interceptor {
   return (next) => (call) => {
     const needed = call.method.idempotency === MethodOptions_IdempotencyLevel.IDEMPOTENCY_UNKNOWN;
     if (!call.stream && needed && !call.header.has(IDEMPOTENCY_KEY)) {
-      call.header.set(IDEMPOTENCY_KEY, formatIdempotencyKey(newKey()));
+      const key = keyOfOutgoing(procedureOf(call.method), call, options);
+      if (key !== undefined) call.header.set(IDEMPOTENCY_KEY, key);
     }
     return next(call);
   };
+}
+
+function procedureOf({ parent, name }: DescMethod): string {
+  return `/${parent.typeName}/${name}`;
 }
 
 /** Returns the text field `request_id` (AIP-155); undefined if there is none, or it is empty. */

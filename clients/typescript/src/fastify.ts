@@ -19,6 +19,7 @@ import type { HttpOptions } from "./http/options.ts";
 import type { WholeResponse } from "./http/whole-response.ts";
 import type { Claim } from "./run/claim.ts";
 import type { Runner } from "./run/client.ts";
+import { bindScope } from "./run/current-claim.ts";
 import { NoEffectError } from "./run/outcome-unknown.ts";
 
 declare module "fastify" {
@@ -76,23 +77,33 @@ export function idempotency(onceward: Runner, options: HttpOptions<FastifyReques
     const underway = new WeakMap<FastifyRequest, Underway>();
     const untyped = new WeakSet<FastifyRequest>();
     if (!app.hasRequestDecorator("claim")) app.decorateRequest("claim", undefined);
-    app.addHook("preHandler", async (request, reply) => {
-      const begun = await begin(guard, request, reply);
+    const proceed = (
+      begun: Underway | NotHandled,
+      request: FastifyRequest,
+      reply: FastifyReply,
+      done: Done,
+    ) => {
       switch (begun.kind) {
         case "claimed":
           request.claim = begun.claim;
           underway.set(request, begun);
-          return;
+          return begun.within(done);
         case "unguarded":
-          return;
+          return done();
         case "answered": {
           const { status, headers, body } = begun.response;
           if (headers["content-type"] === undefined) untyped.add(request);
           // A Buffer, because some versions of Fastify 4 serialize other byte arrays.
           const payload = body?.byteLength ? Buffer.from(body) : undefined;
-          return reply.code(status).headers(headers).send(payload);
+          reply.code(status).headers(headers).send(payload);
         }
       }
+    };
+    // With a callback, which Fastify calls the handler from: after an async hook, the handler would have no current claim.
+    app.addHook("preHandler", (request, reply, done) => {
+      begin(guard, request, reply)
+        .then((begun) => proceed(begun, request, reply, done))
+        .catch(done);
     });
     app.addHook("onSend", async (request, reply, payload) => {
       // Fastify sets a content type for bytes, which the first response did not have.
@@ -109,11 +120,15 @@ export function idempotency(onceward: Runner, options: HttpOptions<FastifyReques
   return Object.assign(plugin, { [Symbol.for("skip-override")]: true });
 }
 
+type Done = (error?: Error) => void;
+
 /** A handler that runs under a claim. */
 interface Underway {
   readonly kind: "claimed";
   readonly claim: Claim;
   readonly handling: FastifyHandling;
+  /** Calls a function within the claim's scope. */
+  readonly within: ReturnType<typeof bindScope>;
   /** The payload for Fastify to send; resolves once the outcome is stored. */
   readonly sent: Promise<unknown>;
 }
@@ -141,7 +156,7 @@ function begin(
       // Such as by `handlerTimeout`, during the claim: Fastify does not call the handler.
       if (reply.sent) throw new ResponseDestroyed(new NoEffectError("The request was answered before."));
       handling = new FastifyHandling(request, reply);
-      decide({ kind: "claimed", claim, handling, sent });
+      decide({ kind: "claimed", claim, handling, within: bindScope(), sent });
       return handling;
     });
     const sent = answered

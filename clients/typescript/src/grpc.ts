@@ -6,6 +6,7 @@ import {
   type handleUnaryCall,
   InterceptingCall,
   type Interceptor,
+  type InterceptorOptions,
   Metadata,
   type MethodDefinition,
   type ServerUnaryCall,
@@ -14,11 +15,11 @@ import {
 } from "@grpc/grpc-js";
 import { OncewardError } from "./errors/errors.ts";
 import { checkFunction } from "./errors/violations.ts";
-import { formatIdempotencyKey, IDEMPOTENCY_KEY, IDEMPOTENCY_REPLAYED } from "./keys/idempotency-key.ts";
-import { newKey } from "./keys/new-key.ts";
+import { IDEMPOTENCY_KEY, IDEMPOTENCY_REPLAYED } from "./keys/idempotency-key.ts";
 import { grpcFailures } from "./rpc/grpc-failures.ts";
 import { createCallGuard, type HandledCall } from "./rpc/guard.ts";
 import type { RpcOptions } from "./rpc/options.ts";
+import { keyOfOutgoing, type OutgoingRpcOptions } from "./rpc/outgoing.ts";
 import type { Claim } from "./run/claim.ts";
 import type { Runner } from "./run/client.ts";
 import type { Codec } from "./run/codec.ts";
@@ -26,6 +27,7 @@ import type { Codec } from "./run/codec.ts";
 export { formatIdempotencyKey } from "./keys/idempotency-key.ts";
 export type { FailureDetail, RpcFailure } from "./rpc/failure.ts";
 export type { RpcOptions } from "./rpc/options.ts";
+export type { OutgoingRpcOptions } from "./rpc/outgoing.ts";
 
 /** A unary handler that gets its claim; undefined for a call that is not guarded. */
 export type IdempotentHandler<Request, Response> = (
@@ -153,28 +155,41 @@ function handled<Request, Response>(
 }
 
 /**
- * Returns a client interceptor that sends an idempotency key with each unary call. The key is made once per call, so
- * that the retries of its service config repeat it under the same key.
+ * Returns a client interceptor that sends the current claim's key for each unary call: `claim.deriveKey("/shop.v1.Charges/Create")`.
  *
  * ```ts
  * const client = new ChargesClient(address, credentials, { interceptors: [idempotencyKeys()] });
  * ```
  *
- * A call that another process repeats, or this one after a crash, needs a key that was made with the operation. Such
- * a key is kept: `metadata.set("idempotency-key", formatIdempotencyKey(orderId))`.
+ * What it promises is that of `idempotencyKeys` in `@onceward/client/connect`. A definition that `@grpc/proto-loader` made says whether a
+ * method is idempotent, and so needs no key; generated ones do not, so that each unary call gets one. A key of your own is kept:
+ * `metadata.set("idempotency-key", formatIdempotencyKey(orderId))`. `name` may be that of one call, whose options have the interceptor.
  */
-export function idempotencyKeys(): Interceptor {
+export function idempotencyKeys(outgoing: OutgoingRpcOptions<InterceptorOptions> = {}): Interceptor {
   return (options, nextCall) => {
-    const { requestStream, responseStream } = options.method_definition;
-    const unary = !requestStream && !responseStream;
+    const method = options.method_definition;
+    // Now, because a call may be sent after its caller's function has ended.
+    const key = needsKey(method) ? keyOfOutgoing(method.path, options, outgoing) : undefined;
     return new InterceptingCall(nextCall(options), {
       start(metadata, listener, next) {
-        if (!unary || metadata.get(IDEMPOTENCY_KEY).length > 0) return next(metadata, listener);
+        if (key === undefined || metadata.get(IDEMPOTENCY_KEY).length > 0) return next(metadata, listener);
         // Cloned, because the caller may use its metadata for many calls.
         const keyed = metadata.clone();
-        keyed.set(IDEMPOTENCY_KEY, formatIdempotencyKey(newKey()));
+        keyed.set(IDEMPOTENCY_KEY, key);
         next(keyed, listener);
       },
     });
   };
 }
+
+/** The options of a method, as `@grpc/proto-loader` adds them to its definition. */
+interface LoadedMethod {
+  readonly options?: { readonly idempotency_level?: string };
+}
+
+function needsKey(method: InterceptorOptions["method_definition"] & LoadedMethod): boolean {
+  const { requestStream, responseStream, options } = method;
+  return !requestStream && !responseStream && (options?.idempotency_level ?? UNKNOWN_LEVEL) === UNKNOWN_LEVEL;
+}
+
+const UNKNOWN_LEVEL = "IDEMPOTENCY_UNKNOWN";

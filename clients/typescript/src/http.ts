@@ -14,6 +14,7 @@ export { storesGraphql } from "./http/graphql.ts";
 export type { Answer, Guard, GuardedRequest, Handled, Handling, NotHandled } from "./http/guard.ts";
 export { createGuard, REQUEST_ID_HEADER } from "./http/guard.ts";
 export type { HandlerResponse, HttpOptions, Stores } from "./http/options.ts";
+export { type OutgoingCall, type OutgoingOptions, withIdempotencyKeys } from "./http/outgoing.ts";
 export type { Problem, ProblemBody, ProblemType } from "./http/problems.ts";
 export type { HttpProfile } from "./http/profiles.ts";
 export type { WholeResponse } from "./http/whole-response.ts";

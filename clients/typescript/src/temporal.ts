@@ -3,7 +3,8 @@
  * worker died before it reported the result, the report was lost or, with the scope `workflow`, the workflow was reset.
  *
  * ```ts
- * import { currentClaim, temporalInterceptor } from "@onceward/client/temporal";
+ * import { currentClaim } from "@onceward/client";
+ * import { temporalInterceptor } from "@onceward/client/temporal";
  *
  * const worker = await Worker.create({
  *   taskQueue: "payments",
@@ -25,12 +26,10 @@ import type { Claim } from "./run/claim.ts";
 import type { Runner } from "./run/client.ts";
 import type { NamespaceDefaults } from "./run/namespace.ts";
 import { checkNamespaceOptions } from "./run/run-options.ts";
-import { withClaim } from "./temporal/current-claim.ts";
 import { orTerminal, settle } from "./temporal/failures.ts";
 import { startHeartbeats } from "./temporal/heartbeats.ts";
 import { type ActivityInfo, operationKey } from "./temporal/operation-key.ts";
 
-export { currentClaim } from "./temporal/current-claim.ts";
 export type { ActivityInfo } from "./temporal/operation-key.ts";
 
 /** Which activities are guarded, and how their operations are named. */
@@ -114,7 +113,7 @@ export function temporalInterceptor(
         async (claim) => {
           held = claim;
           heartbeats.end();
-          return await withClaim(claim, () => orTerminal(next));
+          return await orTerminal(next);
         },
       );
     } catch (error) {

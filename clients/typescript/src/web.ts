@@ -53,11 +53,11 @@ export type OncewardWebOptions = ClientOptions &
 export function createOnceward(options: OncewardWebOptions): Onceward {
   checkClientOptions(options);
   const { owner = "" } = options;
-  if (isGuardOff(options)) return new Onceward(disconnected(), { ...options, owner }, undefined);
+  if (isGuardOff(options)) return new Onceward(disconnected(), { ...options, owner });
   const transport =
     "transport" in options
       ? options.transport
       : createFetchTransport(options.address, unsharedCredentialOf(options), options.fetch);
   // `fetch` manages its connections; calls in flight end by their own timeouts.
-  return new Onceward({ transport, close: () => {}, gathersCalls: false }, { ...options, owner }, undefined);
+  return new Onceward({ transport, close: () => {}, gathersCalls: false }, { ...options, owner });
 }

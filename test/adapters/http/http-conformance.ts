@@ -1,4 +1,5 @@
 import { gzipSync } from "node:zlib";
+import { currentClaim } from "@onceward/client";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { problemOf } from "./http-client.ts";
 import { speaksProfiles } from "./http-profiles.ts";
@@ -45,6 +46,7 @@ export function describeHttpAdapter(
     describe("writes refusals", () => writesRefusals(begin));
     describe("speaks the profile", () => speaksProfiles(begin, framework));
     guardsTwice(begin);
+    knowsItsClaim(begin);
     more(begin);
   });
 }
@@ -143,6 +145,16 @@ function replays(begin: Begin): void {
     handler.resolve(charged);
     expect(await repeat).toMatchObject({ status: 201, body: charged.body });
     expect(effect).toHaveBeenCalledOnce();
+  });
+}
+
+function knowsItsClaim(begin: Begin): void {
+  test("the current claim of a handler is that of its request, also after an await", async () => {
+    const world = await begin(async (claim) => {
+      await new Promise((resolve) => setImmediate(resolve));
+      return { status: currentClaim() === claim ? 201 : 500 };
+    });
+    expect((await world.send()).status).toBe(201);
   });
 }
 

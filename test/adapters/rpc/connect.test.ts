@@ -6,11 +6,12 @@ import {
   Code,
   ConnectError,
   createClient,
+  createRouterTransport,
   type Interceptor,
 } from "@connectrpc/connect";
 import { connectNodeAdapter, createConnectTransport } from "@connectrpc/connect-node";
 import { type Claim, createOnceward, type Onceward } from "@onceward/client";
-import { ErrorInfoSchema, RetryInfoSchema } from "@onceward/client/proto";
+import { ErrorInfoSchema, IdempotencyService, RetryInfoSchema } from "@onceward/client/proto";
 import { expect, onTestFinished, test, vi } from "vitest";
 import {
   formatIdempotencyKey,
@@ -20,6 +21,8 @@ import {
   type RpcOptions,
   type UnaryCall,
 } from "../../../clients/typescript/src/connect.ts";
+import { deriveKey } from "../../../clients/typescript/src/keys/keys.ts";
+import { crashAndRepeat, withinOrder } from "../../helpers/calls/orders.ts";
 import { createTenant } from "../../helpers/servers/tenants.ts";
 import { useServer } from "../../helpers/servers/use-server.ts";
 import { listen } from "../http/listen.ts";
@@ -237,21 +240,51 @@ test("callers with the same key don't see each other", async () => {
   expect(effect).toHaveBeenCalledTimes(2);
 });
 
-test("a client's key is made once per call, and kept by its retries", async () => {
+/** Returns a client of a guarded server with interceptors, and the keys that it has sent. */
+async function beginKeyed(...interceptors: Interceptor[]) {
   const keys: (string | null)[] = [];
-  const effect = vi.fn<Effect>(async (_, { requestHeader }) => {
-    keys.push(requestHeader.get("idempotency-key"));
-    if (keys.length === 1) throw new ConnectError("busy", Code.ResourceExhausted);
-    return {};
+  const effect = vi.fn(charged);
+  const note: Interceptor = (next) => (request) => {
+    keys.push(request.header.get("idempotency-key"));
+    return next(request);
+  };
+  return { keys, effect, note, client: await begin(effect, { required: false }, [...interceptors, note]) };
+}
+
+test("after a crash of its caller a call has the same key, and one effect", async () => {
+  const { keys, effect, client } = await beginKeyed(idempotencyKeys());
+  await crashAndRepeat(async () => (await client.create({})).id);
+  const key = formatIdempotencyKey(deriveKey("orders", "order-1", "/test.v1.Charges/Create"));
+  expect(keys).toEqual([key, key]);
+  expect(effect).toHaveBeenCalledOnce();
+});
+
+test("a call has the key of its name, its own, or none: without a claim, or of a safe method", async () => {
+  const named = idempotencyKeys({ name: ({ message }) => message.$typeName });
+  const { keys, note, client } = await beginKeyed(named);
+  const safe = createRouterTransport(({ service }) => service(IdempotencyService, { lookup: () => ({}) }), {
+    transport: { interceptors: [named, note] },
   });
-  const retryOnce: Interceptor = (next) => (request) => next(request).catch(() => next(request));
-  const client = await begin(effect, {}, [idempotencyKeys(), retryOnce]);
+  await client.create({});
+  await withinOrder(async () => {
+    await client.create({});
+    await client.create({}, { headers: KEY });
+    await createClient(IdempotencyService, safe).lookup({});
+  });
+  const derived = formatIdempotencyKey(deriveKey("orders", "order-1", "test.v1.Charge"));
+  expect(keys).toEqual([null, derived, '"order-1"', null]);
+});
+
+test("a new key of a call without a claim is kept by its retries", async () => {
+  const twice: Interceptor = (next) => async (request) => {
+    await next(request);
+    return await next(request);
+  };
+  const { keys, effect, client } = await beginKeyed(idempotencyKeys({ withoutClaim: "new key" }), twice);
   await client.create({});
   await client.create({});
-  await client.create({}, { headers: { "idempotency-key": formatIdempotencyKey("order-1") } });
-  expect(keys[0]).toBe(keys[1]);
-  expect(new Set(keys).size).toBe(3);
-  expect(keys[3]).toBe('"order-1"');
+  expect(keys.map((key) => keys.indexOf(key))).toEqual([0, 0, 2, 2]);
+  expect(effect).toHaveBeenCalledTimes(2);
 });
 
 test("a replayed message has all fields of the stored one", async () => {

@@ -24,6 +24,8 @@ import {
   idempotentUnary,
   type RpcOptions,
 } from "../../../clients/typescript/src/grpc.ts";
+import { deriveKey } from "../../../clients/typescript/src/keys/keys.ts";
+import { crashAndRepeat, withinOrder } from "../../helpers/calls/orders.ts";
 import { createTenant } from "../../helpers/servers/tenants.ts";
 import { useServer } from "../../helpers/servers/use-server.ts";
 import { type Charge, ChargeSchema } from "./test-service.ts";
@@ -245,34 +247,64 @@ test("a handler that throws releases the claim", async () => {
   expect(await client.call()).toMatchObject({ id: "ch_1" });
 });
 
-test("a client's key is made once per call, and its own is kept", async () => {
+/** Returns a client of a guarded server with an interceptor, and the keys that it has sent. */
+async function beginKeyed(interceptor: Interceptor) {
   const keys: (string | undefined)[] = [];
-  const sent: Interceptor = (options, nextCall) =>
+  const handler = vi.fn<Handler>(charged);
+  const note: Interceptor = (options, nextCall) =>
     new InterceptingCall(nextCall(options), {
       start(metadata, listener, next) {
         keys.push(metadata.get("idempotency-key")[0]?.toString());
         next(metadata, listener);
       },
     });
-  const client = await begin(charged, {}, [idempotencyKeys(), sent]);
+  return { keys, handler, client: await begin(handler, { required: false }, [interceptor, note]) };
+}
+
+test("after a crash of its caller a call has the same key, and one effect", async () => {
+  const { keys, handler, client } = await beginKeyed(idempotencyKeys());
+  await crashAndRepeat(async () => (await client.call({})).id);
+  const key = formatIdempotencyKey(deriveKey("orders", "order-1", CREATE.path));
+  expect(keys).toEqual([key, key]);
+  expect(handler).toHaveBeenCalledOnce();
+});
+
+test("a call has the key of its name, its own, or outside of a claim none", async () => {
+  const { keys, client } = await beginKeyed(idempotencyKeys({ name: () => "second" }));
   const shared = new Metadata();
   await client.call(shared);
-  await client.call(shared);
-  await client.call({ "idempotency-key": formatIdempotencyKey("order-1") });
-  expect(new Set(keys).size).toBe(3);
-  expect(keys[2]).toBe('"order-1"');
+  await withinOrder(async () => {
+    await client.call(shared);
+    await client.call(KEY);
+  });
+  expect(keys).toEqual([
+    undefined,
+    formatIdempotencyKey(deriveKey("orders", "order-1", "second")),
+    '"order-1"',
+  ]);
   expect(shared.get("idempotency-key")).toEqual([]);
 });
 
-test("a client's key is kept by the retries of its service config", async () => {
+test("a method that a loaded proto file calls idempotent gets no key", () => {
+  const started = vi.fn();
+  const next = () => ({ start: started }) as unknown as InterceptingCall;
+  for (const idempotency_level of ["IDEMPOTENCY_UNKNOWN", "NO_SIDE_EFFECTS"]) {
+    const method_definition = { ...CREATE, options: { idempotency_level } };
+    idempotencyKeys({ withoutClaim: "new key" })({ method_definition }, next).start(new Metadata());
+  }
+  const sent = started.mock.calls.map(([metadata]) => metadata.get("idempotency-key").length);
+  expect(sent).toEqual([1, 0]);
+});
+
+test("a new key of a call without a claim is kept by the retries of its service config", async () => {
   const keys: (string | undefined)[] = [];
   const handler: Handler = (call, callback, claim) => {
     keys.push(call.metadata.get("idempotency-key")[0]?.toString());
     if (keys.length === 1) callback({ code: status.RESOURCE_EXHAUSTED, details: "busy" });
     else charged(call, callback, claim);
   };
-  const client = await begin(handler, {}, [idempotencyKeys()]);
+  const client = await begin(handler, {}, [idempotencyKeys({ withoutClaim: "new key" })]);
   expect(await client.call({})).toMatchObject({ id: "ch_1" });
-  expect(keys).toHaveLength(2);
-  expect(keys[0]).toBe(keys[1]);
+  expect(await client.call({})).toMatchObject({ id: "ch_1", replayed: false });
+  expect(keys.map((key) => keys.indexOf(key))).toEqual([0, 0, 2]);
 });

@@ -1,5 +1,5 @@
-import { createOnceward, newKey, TerminalError } from "@onceward/client";
-import { currentClaim, type TemporalOptions, temporalInterceptor } from "@onceward/client/temporal";
+import { createOnceward, currentClaim, newKey, TerminalError } from "@onceward/client";
+import { type TemporalOptions, temporalInterceptor } from "@onceward/client/temporal";
 import { Context } from "@temporalio/activity";
 import { ApplicationFailure } from "@temporalio/common";
 import { expect, test, vi } from "vitest";

@@ -174,4 +174,11 @@ export const DEFECTS: readonly Defect[] = [
     to: 'return reason === "" ||',
     caughtBy: "a claim whose token is refused is repeated once with the next token",
   },
+  {
+    name: "sends a key with a request that changes nothing",
+    file: "http/outgoing.ts",
+    from: 'new Set(["GET", ',
+    to: "new Set([",
+    caughtBy: "a request to another service has the key of its method, host and path",
+  },
 ];

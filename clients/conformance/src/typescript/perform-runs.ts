@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { Code, ConnectError } from "@connectrpc/connect";
+import { withIdempotencyKeys } from "../../../typescript/src/http.ts";
 import {
   bytesCodec,
   type Claim,
@@ -42,6 +43,7 @@ interface Run {
 /** A step of a function. */
 export type Step =
   | { readonly deriveKey: string }
+  | { readonly send: { readonly method: string; readonly url: string; readonly key?: string } }
   | { readonly saveCheckpoint: { readonly name: string; readonly state?: unknown } }
   | { readonly awaitLost: true }
   | { readonly return: unknown }
@@ -135,6 +137,7 @@ export function describeClaim(claim: Claim): Seen {
 export async function perform(steps: readonly Step[], claim: Claim, seen: Seen): Promise<unknown> {
   for (const step of steps) {
     if ("deriveKey" in step) (seen.derivedKeys as string[]).push(claim.deriveKey(step.deriveKey));
+    else if ("send" in step) (seen.derivedKeys as unknown[]).push(await keySentWith(step.send));
     else if ("saveCheckpoint" in step) {
       const { name, state } = step.saveCheckpoint;
       await claim.saveCheckpoint(name, readValue(state));
@@ -154,6 +157,25 @@ export async function perform(steps: readonly Step[], claim: Claim, seen: Seen):
     }
   }
   return undefined;
+}
+
+/** Returns the header `Idempotency-Key` with which a request is sent; null for none. */
+async function keySentWith({
+  method,
+  url,
+  key,
+}: {
+  method: string;
+  url: string;
+  key?: string;
+}): Promise<unknown> {
+  let sent: string | null = null;
+  const send = withIdempotencyKeys(async (_, init) => {
+    sent = new Headers(init?.headers).get("idempotency-key");
+    return new Response();
+  });
+  await send(url, { method, headers: key === undefined ? {} : { "idempotency-key": key } });
+  return sent;
 }
 
 /** Returns what `AbortSignal.timeout` makes calls throw. */

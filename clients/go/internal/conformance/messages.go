@@ -55,7 +55,7 @@ func performMessages(line []byte) (any, error) {
 		made := oncewardmessage.Handle(context.Background(), client, each, options,
 			func(ctx context.Context, message delivery, claim *onceward.Claim) (any, error) {
 				functions++
-				return performSteps(ctx, message.Function, claim, report{"derivedKeys": []string{}})
+				return performSteps(ctx, message.Function, claim, report{"derivedKeys": []any{}})
 			})
 		outcome := report{"kind": made.Kind, "action": actions[made.Action()]}
 		if made.Value != nil {

@@ -8,8 +8,10 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/http"
 	"os"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -17,6 +19,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/onceward/onceward/clients/go/onceward"
+	"github.com/onceward/onceward/clients/go/onceward/oncewardhttp"
 )
 
 type runCase struct {
@@ -52,6 +55,7 @@ type options struct {
 
 type step struct {
 	DeriveKey      *string         `json:"deriveKey"`
+	Send           *outgoing       `json:"send"`
 	SaveCheckpoint *checkpoint     `json:"saveCheckpoint"`
 	AwaitLost      bool            `json:"awaitLost"`
 	Return         json.RawMessage `json:"return"`
@@ -90,6 +94,37 @@ var causes = map[string]error{
 	"noEffect": &onceward.NoEffectError{}, "unknown": &onceward.OutcomeUnknownError{}, "timeout": context.DeadlineExceeded,
 	"rpcDeadline":    status.Error(codes.DeadlineExceeded, "deadline"),
 	"connectTimeout": &net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded},
+}
+
+// outgoing is a request to another service. It is not sent.
+type outgoing struct {
+	Method string  `json:"method"`
+	URL    string  `json:"url"`
+	Key    *string `json:"key"`
+	sent   any
+}
+
+func (o *outgoing) RoundTrip(request *http.Request) (*http.Response, error) {
+	if keys := request.Header.Values("Idempotency-Key"); len(keys) > 0 {
+		o.sent = keys[0]
+	}
+	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(""))}, nil
+}
+
+// key returns the header Idempotency-Key with which the request would be sent; nil for none.
+func (o *outgoing) key(ctx context.Context) (any, error) {
+	request, err := http.NewRequestWithContext(ctx, o.Method, o.URL, nil)
+	if err != nil {
+		return nil, err
+	}
+	if o.Key != nil {
+		request.Header.Set("Idempotency-Key", *o.Key)
+	}
+	response, err := (&oncewardhttp.Transport{Base: o}).RoundTrip(request)
+	if err != nil {
+		return nil, err
+	}
+	return o.sent, response.Body.Close()
 }
 
 type checkpoint struct {
@@ -235,7 +270,7 @@ func choiceOf[T ~int](word string, words ...string) T {
 func describeClaim(claim *onceward.Claim) report {
 	seen := report{
 		"guarded": claim.Guarded, "namespace": claim.Namespace, "key": claim.Key, "attempt": claim.Attempt,
-		"fencingToken": tokenText(claim.FencingToken), "derivedKeys": []string{},
+		"fencingToken": tokenText(claim.FencingToken), "derivedKeys": []any{},
 	}
 	if claim.Checkpoint != nil {
 		seen["checkpoint"] = reportCheckpoint(claim.Checkpoint)
@@ -247,7 +282,13 @@ func performSteps(ctx context.Context, steps []step, claim *onceward.Claim, seen
 	for _, each := range steps {
 		switch {
 		case each.DeriveKey != nil:
-			seen["derivedKeys"] = append(seen["derivedKeys"].([]string), claim.DeriveKey(*each.DeriveKey))
+			seen["derivedKeys"] = append(seen["derivedKeys"].([]any), claim.DeriveKey(*each.DeriveKey))
+		case each.Send != nil:
+			key, err := each.Send.key(ctx)
+			if err != nil {
+				return nil, err
+			}
+			seen["derivedKeys"] = append(seen["derivedKeys"].([]any), key)
 		case each.SaveCheckpoint != nil:
 			state, err := readValue(each.SaveCheckpoint.State)
 			if err != nil {

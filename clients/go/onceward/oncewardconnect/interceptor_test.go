@@ -75,7 +75,8 @@ func start(t *testing.T, charge charge, protocol []connect.ClientOption) *shop {
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	// The guard works for a client that has it, too.
-	protocol = append([]connect.ClientOption{connect.WithInterceptors(guard)}, protocol...)
+	sends := oncewardconnect.ClientInterceptor(oncewardgrpc.ClientOptions{})
+	protocol = append([]connect.ClientOption{connect.WithInterceptors(guard, sends)}, protocol...)
 	made.client = connect.NewClient[request, response](server.Client(), server.URL+procedure, protocol...)
 	return made
 }

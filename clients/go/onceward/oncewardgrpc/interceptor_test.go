@@ -61,7 +61,8 @@ func start(
 	}
 	go func() { _ = server.Serve(listener) }() // Ends when the test stops the server.
 	t.Cleanup(server.Stop)
-	connection, err := grpc.NewClient(listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	connection, err := grpc.NewClient(listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithUnaryInterceptor(oncewardgrpc.UnaryClientInterceptor(oncewardgrpc.ClientOptions{})))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -87,6 +87,11 @@ def enter_claim(claim: BaseClaim) -> Any:
     return claim, _current.set(claim)
 
 
+def adopt_claim(claim: BaseClaim) -> None:
+    """Makes a claim the current one of a task that its function has started outside of its context."""
+    _current.set(claim)
+
+
 def leave_claim(entered: Any) -> None:
     """Takes ``enter_claim`` back."""
     claim, token = entered
@@ -109,11 +114,20 @@ def refuse_within_itself(operation: Operation) -> None:
 
 
 def current_claim() -> BaseClaim:
-    """Returns the claim of the guarded function that runs. :raises LookupError: outside of one."""
-    claim = _current.get()
+    """Returns the claim of the guarded function that runs.
+
+    :raises LookupError: outside of one, such as in a ``with`` block of ``claim``, and once it has ended.
+    """
+    claim = find_current_claim()
     if claim is None:
         raise LookupError("no guarded function runs here")
     return claim
+
+
+def find_current_claim() -> BaseClaim | None:
+    """Returns the claim of the guarded function that runs; None outside of one, and once it has ended."""
+    claim = _current.get()
+    return claim if claim is not None and claim._is_running else None
 
 
 def hold(
@@ -160,5 +174,5 @@ def warn_of_timestamp(key: str) -> None:
 
 def is_within(namespace: str) -> bool:
     """Returns whether a guarded function of the namespace runs here."""
-    claim = _current.get()
+    claim = find_current_claim()
     return claim is not None and claim.namespace == namespace

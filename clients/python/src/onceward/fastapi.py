@@ -21,7 +21,7 @@ from typing_extensions import Unpack
 
 from ._asgi import ANSWER_AFTER_MS, Exchange, Receive, Scope, Send
 from ._catalogue import InvalidRequestError
-from ._claims import enter_claim
+from ._claims import adopt_claim
 from ._http import REQUEST_UNREADABLE, GuardedResponse, HttpOptions, HttpPolicy
 from ._http_profiles import HttpProfile, Problem
 from .aio import Claim, Onceward
@@ -117,4 +117,4 @@ async def _enter(exchange: Exchange, policy: HttpPolicy, onceward: Onceward, cal
     await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
     if not granted.done():
         raise _Answered
-    enter_claim(granted.result())
+    adopt_claim(granted.result())

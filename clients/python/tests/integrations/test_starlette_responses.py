@@ -10,12 +10,14 @@ from typing import Any
 
 import httpx
 import pytest
+import requests
 import uvicorn
 from fastapi import BackgroundTasks, Depends, FastAPI, Request, Response
 from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from onceward import NoEffectError, OutcomeUnknownError, current_claim
+from onceward import CompletionError, NoEffectError, OutcomeUnknownError, current_claim
+from onceward.outgoing import HttpKeys
 from onceward.starlette import OncewardMiddleware
 from onceward.testing import TestingOnceward, TestingPolicy
 from onceward.v1.record_pb2 import Record
@@ -325,3 +327,41 @@ def test_a_failure_is_released_or_unknown(
         # The handler's own response is sent.
         assert browser.post("/charges").status_code == (500 if isinstance(outcome, Exception) else outcome)
         assert api.state() == (Record.STATE_IN_PROGRESS if is_unknown else Record.STATE_RELEASED)
+
+
+def _by_httpx(url: str) -> httpx.Response:
+    return httpx.post(url, headers={"account": "orders"}, auth=HttpKeys())
+
+
+def _by_httpx_aio(url: str) -> httpx.Response:
+    async def post() -> httpx.Response:
+        async with httpx.AsyncClient(auth=HttpKeys()) as client:
+            return await client.post(url, headers={"account": "orders"})
+
+    return asyncio.run(post())
+
+
+def _by_requests(url: str) -> requests.Response:
+    return requests.post(url, headers={"account": "orders"}, auth=HttpKeys(), timeout=_WITHIN_S)
+
+
+@pytest.mark.parametrize("post", [_by_httpx, _by_httpx_aio, _by_requests])
+def test_after_a_crash_of_its_caller_a_service_gets_the_same_key_and_has_one_effect(
+    post: Callable[[str], Any],
+) -> None:
+    def define(api: Api) -> None:
+        @api.app.post("/charges", status_code=201)
+        async def charge() -> None:
+            api.effects.append("charged")
+
+    with _served(define) as (api, browser), TestingOnceward() as orders:
+        url = str(browser.base_url.join("/charges"))
+        # As if the process died after the effect of the service that it calls.
+        orders.fail_next("Complete", "INTERNAL")
+        with pytest.raises(CompletionError):
+            orders.onceward.run("orders", "order-1", lambda _: post(url).status_code)
+        orders.advance(30_000)
+        assert orders.onceward.run("orders", "order-1", lambda _: post(url).status_code) == 201
+        assert api.effects == ["charged"]
+        # Without a claim there is no key.
+        assert post(url).status_code == 400

@@ -8,8 +8,8 @@
 
 import { randomUUID } from "node:crypto";
 import { fileURLToPath } from "node:url";
-import { createOnceward } from "@onceward/client";
-import { currentClaim, temporalInterceptor } from "@onceward/client/temporal";
+import { createOnceward, currentClaim } from "@onceward/client";
+import { temporalInterceptor } from "@onceward/client/temporal";
 import { Client, Connection } from "@temporalio/client";
 import { type ActivityInterceptorsFactory, NativeConnection, Worker } from "@temporalio/worker";
 import { findService, prove } from "../setup.ts";

@@ -16,6 +16,7 @@ import { HeldResponse } from "../http/held-response.ts";
 import type { HttpOptions } from "../http/options.ts";
 import type { Claim } from "../run/claim.ts";
 import { Onceward } from "../run/client.ts";
+import { bindScope } from "../run/current-claim.ts";
 import { HTTP_DEFAULTS } from "./module.ts";
 import { type Exchange, exchangeOf, type NestRequest } from "./platform.ts";
 
@@ -80,7 +81,9 @@ export function IdempotencyInterceptor<Request extends object = NestRequest>(
         case "claimed":
           claims.set(exchange.guarded.native, begun.claim);
           // Exception filters answer errors after the interceptors.
-          return next.handle().pipe(tap({ error: (error) => begun.held.noteError(causeOf(error)) }));
+          return begun
+            .within(() => next.handle())
+            .pipe(tap({ error: (error) => begun.held.noteError(causeOf(error)) }));
         case "unguarded":
           if (begun.claim !== undefined) claims.set(exchange.guarded.native, begun.claim);
           return next.handle();
@@ -121,6 +124,8 @@ interface Claimed {
   readonly kind: "claimed";
   readonly claim: Claim;
   readonly held: HeldResponse;
+  /** Nest calls the handler in the context in which `next.handle` is called. */
+  readonly within: ReturnType<typeof bindScope>;
 }
 
 /** Resolves as soon as it is known whether the handler must be called; its response is sent once it is stored. */
@@ -132,7 +137,7 @@ function begin<Request extends object>(
     let claimed: (Claimed & { readonly headers: Readonly<Record<string, string>> }) | undefined;
     const answered = guard(guarded, (claim) => {
       const held = new HeldResponse(incoming, response);
-      claimed = { kind: "claimed", claim, held, headers: pendingHeaders() };
+      claimed = { kind: "claimed", claim, held, within: bindScope(), headers: pendingHeaders() };
       decide(claimed);
       return held;
     });

@@ -11,7 +11,6 @@ import { Observer, type ObserverOptions, Warnings } from "./events.ts";
 import type { Jsonify } from "./jsonify.ts";
 import { type KeyState, type LookupOptions, lookUp } from "./lookup.ts";
 import { Namespace, type NamespaceDefaults } from "./namespace.ts";
-import type { RunScopes } from "./nesting.ts";
 import { runOnce } from "./run.ts";
 import {
   type AnyRunOptions,
@@ -67,24 +66,18 @@ export class Onceward implements AsyncDisposable {
   readonly #defaults: ResolvedDefaults;
   readonly #observerOptions: ObserverOptions;
   readonly #warnings = new Warnings();
-  readonly #scopes: RunScopes | undefined;
   readonly #runs = new Set<Promise<unknown>>();
   /** No new run begins. */
   #closed = false;
   readonly #closeApi: CloseApi;
 
   /** @internal */
-  constructor(
-    connection: Connection,
-    options: ClientOptions & { readonly owner: string },
-    scopes: RunScopes | undefined,
-  ) {
+  constructor(connection: Connection, options: ClientOptions & { readonly owner: string }) {
     const { owner, waitMs = DEFAULT_WAIT_MS, timeoutMs = DEFAULT_TIMEOUT_MS, guard = "on" } = options;
     const { classifyError, onError, describeError } = options;
     this.#connection = connection;
     this.#defaults = { owner, waitMs, timeoutMs, classifyError, onError, describeError, guard };
     this.#observerOptions = options;
-    this.#scopes = scopes;
     const api = createApi(connection.transport);
     [this.api, this.#closeApi] = closable(api);
     this.calls = new Calls(api, options.trace?.traceparent, connection.gathersCalls);
@@ -126,9 +119,7 @@ export class Onceward implements AsyncDisposable {
     checkFunction("fn", fn);
     if (this.#closed) throw closedError();
     const observer = new Observer(this.#observerOptions, this.#warnings, options.namespace);
-    const running = observer.span("run", () =>
-      runOnce(this.calls, this.#defaults, options, observer, this.#scopes, fn),
-    );
+    const running = observer.span("run", () => runOnce(this.calls, this.#defaults, options, observer, fn));
     this.#runs.add(running);
     try {
       return await running;

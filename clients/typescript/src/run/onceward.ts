@@ -1,4 +1,3 @@
-import { AsyncLocalStorage } from "node:async_hooks";
 import { hostname } from "node:os";
 import { truncateUtf8 } from "../errors/violations.ts";
 import { type ConnectionOptions, connect } from "../transport/connection.ts";
@@ -21,5 +20,5 @@ export function createOnceward(options: OncewardOptions): Onceward {
   checkClientOptions(options);
   const { owner = truncateUtf8(`${hostname()}/${process.pid}`, MAX_OWNER_BYTES) } = options;
   const connection = isGuardOff(options) ? disconnected() : connect(options);
-  return new Onceward(connection, { ...options, owner }, new AsyncLocalStorage());
+  return new Onceward(connection, { ...options, owner });
 }

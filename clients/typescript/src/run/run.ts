@@ -8,11 +8,11 @@ import { type Calls, type ClaimInit, dateOf } from "./calls.ts";
 import { type Claim, ClaimAbandoned, HeldClaim, type RunningClaim, UnguardedClaim } from "./claim.ts";
 import type { Codec } from "./codec.ts";
 import { completeEffect } from "./complete-effect.ts";
+import { callWithin, checkNotWithinItself } from "./current-claim.ts";
 import { describe } from "./describe-error.ts";
 import type { Observer } from "./events.ts";
 import { GUARD_OFF, guardOff } from "./guard-switch.ts";
 import { judgeUnder } from "./judgement.ts";
-import { callWithin, checkNotWithinItself, type RunScopes } from "./nesting.ts";
 import { OutcomeUnknownError } from "./outcome-unknown.ts";
 import { replay, replayOutcome } from "./result-codec.ts";
 import {
@@ -29,18 +29,17 @@ export async function runOnce(
   defaults: ResolvedDefaults,
   options: AnyRunOptions,
   observer: Observer,
-  scopes: RunScopes | undefined,
   fn: (claim: Claim) => unknown,
 ): Promise<RunResult<unknown>> {
   const { codec, timeoutMs = defaults.timeoutMs } = options;
   const { classifyError = defaults.classifyError, describeError = defaults.describeError } = options;
   const { onError = defaults.onError } = options;
-  const acquired = await begin(calls, defaults, options, observer, scopes);
+  const acquired = await begin(calls, defaults, options, observer);
   if (acquired.kind === "completed") return replayed(acquired, options, observer);
 
   const claim = openClaim(acquired, calls, { ...options, timeoutMs, classifyError, onError }, observer);
   try {
-    const [effect] = await Promise.allSettled([callWithin(scopes, options, () => fn(claim))]);
+    const [effect] = await Promise.allSettled([callWithin(calls, claim, fn)]);
     const marked = claim.unknownBecause;
     if (marked === undefined && effect.status === "fulfilled")
       return await complete(claim, effect, codec, observer);
@@ -64,7 +63,6 @@ async function begin(
   defaults: ResolvedDefaults,
   options: RunOptions,
   observer: Observer,
-  scopes: RunScopes | undefined,
 ): Promise<Acquired> {
   const { timeoutMs = defaults.timeoutMs, onInProgress = "wait", onUnavailable = "throw" } = options;
   const waitMs = onInProgress === "throw" ? 0 : (options.waitMs ?? defaults.waitMs);
@@ -79,7 +77,7 @@ async function begin(
       options.signal?.throwIfAborted();
       const { leaseMs, signal } = options;
       const acquireOptions = { waitMs, timeoutMs, leaseMs, onUnavailable, signal };
-      const acquired = await acquireFor(calls, options, defaults, acquireOptions, observer, scopes);
+      const acquired = await acquireFor(calls, options, defaults, acquireOptions, observer);
       add({ "onceward.outcome": acquired.kind });
       return acquired;
     } catch (cause) {
@@ -100,10 +98,9 @@ async function acquireFor(
   { owner, guard }: ResolvedDefaults,
   acquireOptions: AcquireOptions,
   observer: Observer,
-  scopes: RunScopes | undefined,
 ): Promise<Acquired> {
   try {
-    checkNotWithinItself(scopes, options);
+    checkNotWithinItself(calls, options);
     const request = await toRequest(options, owner);
     if (guard === "off-in-development") return { kind: "unguarded", error: guardOff() };
     return await acquire(calls, request, acquireOptions, () => observer.emit({ type: "waiting" }));
