@@ -1,3 +1,5 @@
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../format/duration.ts";
+
 /** Maps values to positions in pixels, and back. */
 export interface Scale {
   readonly toPosition: (value: number) => number;
@@ -58,11 +60,6 @@ export function roundTicks(max: number): readonly number[] {
   const step = Math.max(1, ([1, 2, 5].find((each) => each * power * 4 >= max) ?? 10) * power);
   return Array.from({ length: Math.max(1, Math.ceil(max / step)) + 1 }, (_, index) => index * step);
 }
-
-const SECOND_MS = 1_000;
-const MINUTE_MS = 60 * SECOND_MS;
-const HOUR_MS = 60 * MINUTE_MS;
-const DAY_MS = 24 * HOUR_MS;
 
 /** Round durations, the more telling ones first: a narrow chart skips the later ones. */
 const TICKS_MS = [
