@@ -101,6 +101,7 @@ function DeclaredNamespaces({ prefix }: { readonly prefix: string }) {
           )}
         </Empty>
       }
+      command="onceward namespaces list"
     >
       {({ namespaces, totalSize, nextPageToken }) => (
         <AdviceTable
