@@ -178,5 +178,5 @@ test("256 guarded calls run at once, and one more is refused", async () => {
   for (let id = 1; id <= 257; id++) call(id, `{"order":"${id}","mode":"never"}`);
   await answerTo(257);
   expect(answers.at(-1)).toMatchObject({ result: { _meta: { "onceward/reason": "TOO_MANY_CALLS" } } });
-  await expect.poll(async () => (await called()).length, { timeout: 30_000 }).toBe(256);
+  await expect.poll(async () => (await called()).length, { timeout: 120_000 }).toBe(256);
 });

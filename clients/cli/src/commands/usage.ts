@@ -106,6 +106,8 @@ export function usageCommands(host: Host): Command {
           const listed = await collectUsage({ client, call }, filter, limit);
           const count = (heading: string, counter: Counter, fit?: "wide") =>
             [heading, (usage: UsageHour) => `${usage[counter]}`, fit] as const;
+          const refused = (heading: string, counter: Counter) =>
+            count(heading, counter, listed.items.some((usage) => usage[counter] > 0n) ? undefined : "wide");
           output.list(UsageHourSchema, listed, [
             ["HOUR", ({ hour }) => new Moment(hour)],
             ["NAMESPACE", (usage) => usage.namespace || (byHour ? "all" : "-")],
@@ -116,8 +118,8 @@ export function usageCommands(host: Host): Command {
             count("IN PROGRESS", "inProgress", "wide"),
             count("AMBIGUOUS", "ambiguous", "wide"),
             count("MISMATCHES", "mismatches"),
-            count("TOO OLD", "lateKeysRefused", "wide"),
-            ...REFUSED.map(([heading, counter]) => count(heading, counter, "wide")),
+            refused("TOO OLD", "lateKeysRefused"),
+            ...REFUSED.map(([heading, counter]) => refused(heading, counter)),
             count("RECLAIMS", "reclaims", "wide"),
             count("FENCED", "fenced", "wide"),
             count("COMPLETIONS", "completions", "wide"),
