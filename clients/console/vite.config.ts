@@ -12,7 +12,7 @@ const SERVER = "http://localhost:8080";
  * only files of its own origin: no small assets as data URLs, no polyfill for preloading.
  */
 export default defineConfig(({ command }) => {
-  // A test's NODE_ENV would otherwise build React's development version, which is twice as large.
+  // A test's NODE_ENV would otherwise build the libraries' development versions, which are larger.
   if (command === "build") process.env.NODE_ENV = "production";
   return {
     base: "/console/",
@@ -34,7 +34,7 @@ export default defineConfig(({ command }) => {
         // A chunk of styles would have a dot in its name, which those of a file and its hash have not.
         output: { chunkFileNames: ({ name }) => `assets/${name.replaceAll(".", "-")}-[hash].js` },
         onwarn(warning, warn) {
-          // TanStack Query marks its modules for React's server components, which the console has none of.
+          // TanStack Query marks its modules for server components, which the console has none of.
           if (warning.code !== "MODULE_LEVEL_DIRECTIVE") warn(warning);
         },
       },

@@ -280,7 +280,7 @@ describeInBrowser("The queue of ambiguous records", () => {
     await give(file.replace(",,payouts", ",perhaps,payouts"));
     await dialog.getByText('Line 2, column "happened?": "perhaps" is not yes or no.').waitFor();
     await give("x".repeat(3 * 1_024 * 1_024 + 1));
-    await dialog.getByText(/^At most 3.00 MiB/).waitFor();
+    await dialog.getByText(/^At most 3MiB/).waitFor();
 
     const answers = ["yes", "no", "yes", ""];
     const answered = lines.map((line, index) =>

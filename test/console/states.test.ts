@@ -44,9 +44,9 @@ describeInBrowser("A screen", () => {
       [
         operatorKey,
         tenantPaths.filter((path) => path !== "/" && path !== "/audit"),
-        /is for a tenant administrator/,
+        /needs the role Tenant admin/,
       ],
-      [adminKey, ONLY_OPERATOR_PATHS, /is for an operator/],
+      [adminKey, ONLY_OPERATOR_PATHS, /needs the role Operator/],
     ] as const) {
       const page = await openConsole(server, { key, path: "/no-screen" });
       expect(await pathsWithout(page, paths, needed)).toEqual([]);

@@ -2,10 +2,9 @@ import { create } from "@bufbuild/protobuf";
 import { durationFromMs, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { GetRetentionAdviceResponse_Verdict, GetRetentionAdviceResponseSchema } from "@onceward/client/proto";
 import { expect, test } from "vitest";
+import { HOUR_MS } from "#words/durations";
 import { ADVICE_COLUMNS, describeAdvice } from "./advice-text.ts";
 import { cellText } from "./output.ts";
-
-const HOUR_MS = 3_600_000;
 
 const ADVICE = create(GetRetentionAdviceResponseSchema, {
   namespace: "charges",
@@ -36,7 +35,7 @@ test("advice is the verdict, and a table of candidates", () => {
 Too short. About 16 duplicates a month come later, and take effect a second time. 7d catches more of them, and shows how late the others come.
 
 KEY RETENTION  LATE A MONTH      ON DAYS  RECORDS  SIZE
-24h (now)      16 (3.2 – 1,240)  2 of 30  12,300   5.00 MiB
+24h (now)      16 (3.2 – 1,240)  2 of 30  12,300   5MiB
 7d             needs 1 more day  -        0        -
 `);
 });

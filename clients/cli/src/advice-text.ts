@@ -1,9 +1,10 @@
 import type { GetRetentionAdviceResponse } from "@onceward/client/proto";
+import { formatSize } from "#words/bytes";
 import { formatDurationMs } from "#words/durations";
 import { describeInsufficientData } from "#words/insufficient-data";
 import { adviceOf, type Candidate } from "#words/retention-advice";
 import { describeVerdict, formatLate, VERDICT_NAMES } from "#words/verdict-words";
-import { formatEstimate, formatSize } from "#words/words";
+import { formatEstimate } from "#words/words";
 import type { Column } from "./output.ts";
 import { renderTable } from "./table.ts";
 import { formatDuration, formatMoment, Moment, Span } from "./times.ts";

@@ -2,9 +2,8 @@ import { create } from "@bufbuild/protobuf";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { UsageHourSchema } from "@onceward/client/proto";
 import { expect, test } from "vitest";
+import { HOUR_MS } from "#words/durations";
 import { describeLateness, sumLateness } from "./lateness.ts";
-
-const HOUR_MS = 3_600_000;
 
 function usage(namespace: string, minute: number, day: number, later: number) {
   return create(UsageHourSchema, {

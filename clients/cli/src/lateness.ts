@@ -1,5 +1,6 @@
 import { durationFromMs, durationMs } from "@bufbuild/protobuf/wkt";
 import type { LatenessBucket, UsageHour } from "@onceward/client/proto";
+import { DAY_MS, HOUR_MS, MINUTE_MS } from "#words/durations";
 import { formatDuration } from "./times.ts";
 
 /** The number of duplicates that came at most `upTo` after the first claim, and later than the previous bucket's. */
@@ -37,9 +38,6 @@ export function describeLateness(namespace: string, buckets: readonly Bucket[]):
   return `\n${[title, ...lines, missing].join("\n")}\n`;
 }
 
-const MINUTE_MS = 60_000;
-const HOUR_MS = 60 * MINUTE_MS;
-const DAY_MS = 24 * HOUR_MS;
 /**
  * The lines of the chart: from a client's own retry over a user who returns after half an hour to a deploy that is
  * fixed after the weekend. The service's buckets are finer.

@@ -7,13 +7,13 @@ import {
   RecordJob_State,
   RecordJobSchema,
 } from "@onceward/client/proto";
+import { HOUR_MS } from "#words/durations";
 import { asJson, enumName } from "./output.ts";
 import { collectPages } from "./pages.ts";
 import type { Session } from "./session.ts";
 import { formatMoment } from "./times.ts";
 import { collectUsage, sumOf } from "./usage-hours.ts";
 
-const HOUR_MS = 3_600_000;
 /** The ambiguous records that are counted; more are shown as "1000+". One page of the service. */
 const MAX_AMBIGUOUS = 1000;
 /** The newest jobs that are searched for unfinished ones; a tenant has at most 20 of those. */

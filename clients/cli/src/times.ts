@@ -6,7 +6,7 @@ import {
   timestampMs,
 } from "@bufbuild/protobuf/wkt";
 import { InvalidArgumentError } from "commander";
-import { formatDurationMs, parseDurationMs } from "#words/durations";
+import { formatDurationMs, HOUR_MS, parseDurationMs } from "#words/durations";
 
 /** Returns a duration as options take it; "-" for undefined. */
 export function formatDuration(duration: Duration | undefined): string {
@@ -85,8 +85,6 @@ export class Hour extends Moment {
     return nowMs < endMs ? "this hour" : new Moment(timestampFromMs(endMs)).format(nowMs);
   }
 }
-
-const HOUR_MS = 3_600_000;
 
 /** Returns the hour and minute of a time, in UTC. */
 function formatMinute(ms: number): string {

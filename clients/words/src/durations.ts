@@ -1,14 +1,20 @@
-/** The units of durations and their milliseconds, the largest first. */
+/** The milliseconds of the units of time. */
+export const SECOND_MS = 1_000;
+export const MINUTE_MS = 60 * SECOND_MS;
+export const HOUR_MS = 60 * MINUTE_MS;
+export const DAY_MS = 24 * HOUR_MS;
+
+/** The units of durations, the largest first. */
 const UNITS = [
-  ["d", 86_400_000],
-  ["h", 3_600_000],
-  ["m", 60_000],
-  ["s", 1000],
+  ["d", DAY_MS],
+  ["h", HOUR_MS],
+  ["m", MINUTE_MS],
+  ["s", SECOND_MS],
   ["ms", 1],
 ] as const;
 
 /** Durations from here on are written in days; the contract writes three days as 72h. */
-const DAYS_FROM_MS = 96 * 3_600_000;
+const DAYS_FROM_MS = 4 * DAY_MS;
 
 /** Returns the milliseconds of a duration such as 500ms, 90s, 15m, 24h or 7d; undefined for any other text. */
 export function parseDurationMs(text: string): number | undefined {

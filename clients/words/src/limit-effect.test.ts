@@ -21,7 +21,7 @@ it("tells for each quota whether the present use is beyond it", () => {
   });
   expect(effects.map(({ quota, used, limit, fullness }) => [quota, used, limit, fullness])).toEqual([
     ["liveRecords", "900", "1,000", "near"],
-    ["storedBytes", "not counted", "1 B", "not counted"],
+    ["storedBytes", "not counted", "1B", "not counted"],
     ["declaredNamespaces", "5", "5", "beyond"],
     ["operationsPerSecond", "50 a second", "60 a second", "near"],
   ]);

@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
-import { formatBytes, parseBytes } from "./bytes.ts";
-import { formatDurationMs, parseDurationMs } from "./durations.ts";
+import { formatBytes, formatSize, parseBytes } from "./bytes.ts";
+import { formatDuration, formatDurationMs, HOUR_MS, parseDurationMs } from "./durations.ts";
+import { parseDuration, parseSize } from "./field-facts.ts";
 import { describeInsufficientData } from "./insufficient-data.ts";
-
-const HOUR_MS = 3_600_000;
+import { formatCount, formatEstimate, formatLatency, formatNoun, formatShare } from "./words.ts";
 
 test.each([
   ["0s", 0],
@@ -52,4 +52,37 @@ test.each([
   [0, 0n, "needs more data"],
 ])("%i missing days and %i missing claims are %j", (missingDays, missingClaims, text) => {
   expect(describeInsufficientData({ missingDays, missingClaims })).toBe(text);
+});
+
+test("measured durations are written in at most two units, rounded down", () => {
+  const written = [0, 250, 59_999, 90_000, 76.5 * HOUR_MS, -1_000].map(formatDuration);
+  expect(written).toEqual(["0s", "250ms", "59s", "1m 30s", "76h 30m", "-1s"]);
+  // No minutes beside days: the units follow each other.
+  expect(formatDuration(100 * HOUR_MS + 60_000)).toBe("4d 4h");
+});
+
+test("durations and sizes are read with spaces, too", () => {
+  expect([parseDuration(" 3 d "), parseDuration("3 weeks")]).toEqual([72 * HOUR_MS, undefined]);
+  expect([" 64 kib ", "1500 B", "B"].map(parseSize)).toEqual([65_536, 1_500, undefined]);
+});
+
+test("a measured size is written as a typed one, with three digits", () => {
+  const sizes = [0, 1_023, 1_536, 5 * 1024 ** 2, 5.36 * 1024 ** 2, 1_000 * 1024, 10n ** 12n];
+  expect(sizes.map(formatSize)).toEqual([
+    ...["0B", "1,023B", "1.5KiB", "5MiB", "5.36MiB", "1000KiB", "931GiB"],
+  ]);
+});
+
+test("counts keep every digit of an int64, and estimates and shares have three", () => {
+  expect(formatCount(9_007_199_254_740_993n)).toBe("9,007,199,254,740,993");
+  expect([formatEstimate(12_345.6), formatEstimate(0.00042), formatShare(0.12345)]).toEqual([
+    ...["12,300", "0.00042", "12.3%"],
+  ]);
+  expect([formatNoun(1n, "record", "records"), formatNoun(0, "record", "records")]).toEqual([
+    ...["1 record", "0 records"],
+  ]);
+});
+
+test("a latency that is known to a power of two is written as a bound", () => {
+  expect(formatLatency(1_024)).toBe("≤ 1,020ms");
 });

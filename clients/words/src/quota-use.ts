@@ -1,7 +1,8 @@
 import { type Quotas, QuotasSchema, type TenantUsage } from "@onceward/client/proto";
+import { formatSize } from "./bytes.ts";
 import { typedFields } from "./field-facts.ts";
 import { REFUSALS } from "./refusals.ts";
-import { formatCount, formatEstimate, formatShare, formatSize } from "./words.ts";
+import { formatCount, formatEstimate, formatShare } from "./words.ts";
 
 /** The quotas whose use is known, in the order of the screens. */
 export const MEASURED = ["liveRecords", "storedBytes", "declaredNamespaces", "operationsPerSecond"] as const;

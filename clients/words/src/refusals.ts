@@ -1,5 +1,6 @@
 import type { RefusedNow, UsageNow } from "@onceward/client/proto";
-import { formatCount, formatEstimate, formatSize } from "./words.ts";
+import { formatSize } from "./bytes.ts";
+import { formatCount, formatEstimate } from "./words.ts";
 
 /** The counters of calls that quotas refused. They are not among the claims. */
 export const REFUSALS = [
@@ -9,8 +10,11 @@ export const REFUSALS = [
   "refusedByBytes",
 ] as const;
 
+const UNCLAIMED_REFUSALS = [...REFUSALS, "lateKeysRefused"] as const;
+type UnclaimedRefusal = (typeof UNCLAIMED_REFUSALS)[number];
+
 /** The counters of all refused calls, of a minute or an hour. */
-export const ALL_REFUSALS = [...REFUSALS, "lateKeysRefused", "mismatches", "fenced"] as const;
+export const ALL_REFUSALS = [...UNCLAIMED_REFUSALS, "mismatches", "fenced"] as const;
 
 /** The counter of a cause; "wouldBeRefused": of calls that were answered. */
 export type RefusalCounter = (typeof ALL_REFUSALS)[number] | "wouldBeRefused";
@@ -102,6 +106,11 @@ export function callerWords({ label, actor }: Pick<RefusedNow, "label" | "actor"
 /** Returns the number of refused calls, without those that were answered. */
 export function refusedCount(counts: RefusalCounts): number {
   return ALL_REFUSALS.reduce((sum, name) => sum + Number(counts[name]), 0);
+}
+
+/** Returns the number of refused calls that are not among the claims: by a quota, or because the key was too old. */
+export function refusedBesideClaims(counts: Pick<RefusalCounts, UnclaimedRefusal>): number {
+  return UNCLAIMED_REFUSALS.reduce((sum, name) => sum + Number(counts[name]), 0);
 }
 
 /** Returns a phrase for each cause that has a count, such as "12 refused by the rate limit". */

@@ -1,8 +1,7 @@
 import { describe, expect, it } from "vitest";
+import { HOUR_MS } from "./durations.ts";
 import type { Advice, Candidate, Evidence, Verdict } from "./retention-advice.ts";
 import { describeVerdict, formatLate } from "./verdict-words.ts";
-
-const HOUR_MS = 3_600_000;
 
 function late(perMonth: number, maxPerMillion = 606): Evidence {
   const counts = { daysWithLate: 1, daysObserved: 28.4, claims: 2_512, maxPerMillion };

@@ -9,7 +9,7 @@ import {
 } from "react";
 import styles from "../styles/charts.module.css";
 import common from "../styles/common.module.css";
-import { type Frame, stopAfterKey } from "./scales.ts";
+import { type Frame, makeReachable, stopAfterKey } from "./scales.ts";
 
 interface FigureProps {
   readonly title: ReactNode;
@@ -117,6 +117,7 @@ function Readout({ frame, marks, index, read }: ReadoutProps) {
   }
   return (
     <g
+      ref={makeReachable}
       className={styles.readout}
       role="slider"
       tabIndex={0}

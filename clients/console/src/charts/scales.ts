@@ -1,3 +1,10 @@
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../format/duration.ts";
+
+/** Lets the Tab key reach a part of an <svg>: Preact writes `tabIndex` there as it is named, which no browser knows. */
+export function makeReachable(part: SVGElement | null): void {
+  part?.setAttribute("tabindex", "0");
+}
+
 /** Maps values to positions in pixels, and back. */
 export interface Scale {
   readonly toPosition: (value: number) => number;
@@ -59,11 +66,6 @@ export function roundTicks(max: number): readonly number[] {
   return Array.from({ length: Math.max(1, Math.ceil(max / step)) + 1 }, (_, index) => index * step);
 }
 
-const SECOND_MS = 1_000;
-const MINUTE_MS = 60 * SECOND_MS;
-const HOUR_MS = 60 * MINUTE_MS;
-const DAY_MS = 24 * HOUR_MS;
-
 /** Round durations, the more telling ones first: a narrow chart skips the later ones. */
 const TICKS_MS = [
   DAY_MS,
@@ -90,14 +92,11 @@ export function durationTicks([from, to]: Range, scale: Scale, apart: number): r
   return kept.sort((a, b) => a - b);
 }
 
-/** The possible values of a line, the smallest first; above 0. */
-export type Stops = readonly number[];
-
 /** How many stops Page Up and Page Down move a line. */
 const PAGE = 3;
 
 /** Returns the stop that is nearest to a value by ratio, as on a logarithmic axis. */
-export function nearestStop(stops: Stops, value: number): number {
+export function nearestStop(stops: readonly number[], value: number): number {
   const distance = (stop: number) => Math.abs(Math.log(stop / value));
   return stops.reduce((best, stop) => (distance(stop) < distance(best) ? stop : best), stops[0] ?? value);
 }
@@ -106,7 +105,7 @@ export function nearestStop(stops: Stops, value: number): number {
  * Returns where a key moves a line from `value`, which need not be a stop; undefined: the key does not move it. The
  * keys are those of ARIA's slider pattern.
  */
-export function stopAfterKey(stops: Stops, value: number, key: string): number | undefined {
+export function stopAfterKey(stops: readonly number[], value: number, key: string): number | undefined {
   const above = stops.filter((stop) => stop > value);
   const below = stops.filter((stop) => stop < value).reverse();
   switch (key) {

@@ -1,12 +1,12 @@
 import { type KeyboardEvent, type PointerEvent, useRef } from "react";
 import styles from "../styles/charts.module.css";
-import { type Frame, nearestStop, type Scale, type Stops, stopAfterKey } from "./scales.ts";
+import { type Frame, makeReachable, nearestStop, type Scale, stopAfterKey } from "./scales.ts";
 
 interface ThresholdLineProps {
   readonly frame: Frame;
   readonly scale: Scale;
-  /** The possible values of the line. */
-  readonly stops: Stops;
+  /** The possible values of the line, the smallest first; above 0. */
+  readonly stops: readonly number[];
   readonly value: number;
   /** What the line is, such as "Proposed key retention". */
   readonly label: string;
@@ -56,6 +56,7 @@ export function ThresholdLine({ frame, scale, stops, value, label, format, move 
         fill="transparent"
       />
       <g
+        ref={makeReachable}
         role="slider"
         tabIndex={0}
         aria-label={label}

@@ -1,6 +1,6 @@
 import type { ReactNode } from "react";
 import { DataTable } from "../parts/data-table.tsx";
-import { FailureText } from "../parts/list-states.tsx";
+import { ActionError } from "../parts/list-states.tsx";
 import common from "../styles/common.module.css";
 import styles from "../styles/parts.module.css";
 import type { Form } from "./use-form.ts";
@@ -25,7 +25,7 @@ export function FormFrame<Field extends string, How, Outcome>({
   mayBeUnchanged = false,
   children,
 }: FormFrameProps<Field, How, Outcome>) {
-  const { draft, changed, failure } = form;
+  const { draft, changed, error } = form;
   return (
     <form
       className={styles.form}
@@ -59,9 +59,7 @@ export function FormFrame<Field extends string, How, Outcome>({
         )}
       </div>
       {children}
-      <div role="alert" className={common.problem}>
-        {failure !== undefined && <FailureText failure={failure} />}
-      </div>
+      <ActionError error={error} />
       <div className={common.row}>
         <button type="submit" disabled={form.isWaiting || (changed.length === 0 && !mayBeUnchanged)}>
           {action}

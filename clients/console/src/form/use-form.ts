@@ -1,6 +1,6 @@
 import { useState } from "react";
 import { useKeptDraft } from "../parts/kept-draft.ts";
-import { type Failure, readFailure } from "../session/failure.ts";
+import { readFailure } from "../session/failure.ts";
 import type { Draft, Drafts, SavedTexts } from "./draft.ts";
 
 /** Why fields can't be saved, with what to type instead. */
@@ -42,7 +42,7 @@ export function useForm<Field extends string, How, Outcome>(options: FormOptions
     (given) => drafts.changed(given).length > 0,
   );
   const [problems, setProblems] = useState({} as Problems<Field>);
-  const [failure, setFailure] = useState<Failure>();
+  const [error, setError] = useState<unknown>();
   const [isWaiting, setWaiting] = useState(false);
   /** What the change does, while it is confirmed. */
   const [outcome, setOutcome] = useState<Outcome>();
@@ -79,26 +79,26 @@ export function useForm<Field extends string, How, Outcome>(options: FormOptions
   async function review(given: Draft<Field>): Promise<void> {
     const unread = problemsOf(given);
     setProblems(unread);
-    setFailure(undefined);
+    setError(undefined);
     if (Object.keys(unread).length > 0) return;
     setWaiting(true);
     try {
       setOutcome(await request(given, preview));
-    } catch (error) {
-      const refused = readFailure(error);
+    } catch (thrown) {
+      const refused = readFailure(thrown);
       const found = refused.violations.flatMap(({ field, description }) => {
         const known = fieldOfPath(field);
         return known === undefined ? [] : [[known, `It ${description}.`]];
       });
       setProblems(Object.fromEntries(found) as Problems<Field>);
-      if (found.length === 0 || found.length < refused.violations.length) setFailure(refused);
+      if (found.length === 0 || found.length < refused.violations.length) setError(thrown);
     } finally {
       setWaiting(false);
     }
   }
 
   return {
-    ...{ drafts, draft, setDraft, problems, failure, isWaiting, outcome, review, check, type },
+    ...{ drafts, draft, setDraft, problems, error, isWaiting, outcome, review, check, type },
     changed: drafts.changed(draft),
     save: (how: How) => request(draft, how),
     undo: () => setDraft(drafts.start(draft.saved)),

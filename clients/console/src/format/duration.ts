@@ -1,2 +1,2 @@
-export { formatDuration, formatDurationMs } from "@onceward/words/durations";
+export * from "@onceward/words/durations";
 export { parseDuration } from "@onceward/words/field-facts";

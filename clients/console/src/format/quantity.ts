@@ -1,5 +1,5 @@
-export { parseSize } from "@onceward/words/field-facts";
-export { formatCount, formatEstimate, formatNoun, formatShare, formatSize } from "@onceward/words/words";
+export { formatSize } from "@onceward/words/bytes";
+export { formatCount, formatEstimate, formatNoun, formatShare } from "@onceward/words/words";
 
 /** Returns a phrase with a capital first letter. */
 export function asTitle(phrase: string): string {

@@ -1,8 +1,7 @@
-import { formatDuration } from "./duration.ts";
+import { formatDuration, HOUR_MS } from "./duration.ts";
 
 /** Differences below this are "now": the clocks of the browser and the server differ by as much. */
 const NOW_MS = 2_000;
-const HOUR_MS = 3_600_000;
 
 const formats = new Map<string, Intl.DateTimeFormat>();
 

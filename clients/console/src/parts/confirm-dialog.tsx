@@ -1,10 +1,9 @@
 import { MAX_REASON_BYTES } from "@onceward/gen/limits.ts";
 import { type FormEvent, type ReactNode, useState } from "react";
-import { readFailure } from "../session/failure.ts";
 import common from "../styles/common.module.css";
 import { Dialog } from "./dialog.tsx";
 import { bytesProblem, TextArea, TextField } from "./field.tsx";
-import { FailureText } from "./list-states.tsx";
+import { ActionError } from "./list-states.tsx";
 
 interface ConfirmDialogProps {
   readonly title: string;
@@ -39,30 +38,20 @@ export function ConfirmDialog({
 }: ConfirmDialogProps) {
   const [typedText, setTypedText] = useState("");
   const [reasonText, setReasonText] = useState("");
-  const [error, setError] = useState<unknown>();
-  const [waiting, setWaiting] = useState(false);
+  const { error, waiting, run } = useAction();
   const isTyped = typed === undefined || typedText.trim() === typed;
   const problem = bytesProblem(reasonText, MAX_REASON_BYTES);
   const hasReason = reason === "none" || (reasonText.trim() !== "" && problem === undefined);
   const isReady = isValid && isTyped && hasReason && !waiting;
 
-  async function submit(event: FormEvent): Promise<void> {
+  function submit(event: FormEvent): void {
     event.preventDefault();
-    if (!isReady) return;
-    setWaiting(true);
-    setError(undefined);
-    try {
-      await act(reasonText.trim());
-      close();
-    } catch (thrown) {
-      setError(thrown);
-      setWaiting(false);
-    }
+    if (isReady) void run(() => act(reasonText.trim()).then(close));
   }
 
   return (
     <Dialog title={title} close={close}>
-      <form className={common.stack} onSubmit={(event) => void submit(event)}>
+      <form className={common.stack} onSubmit={submit}>
         <div>{children}</div>
         {reason === "required" && (
           <TextArea
@@ -81,9 +70,7 @@ export function ConfirmDialog({
             onChange={(event) => setTypedText(event.target.value)}
           />
         )}
-        <div role="alert" className={common.problem}>
-          {error !== undefined && <FailureText failure={readFailure(error)} />}
-        </div>
+        <ActionError error={error} />
         <div className={common.row}>
           <button type="submit" data-look={look === "plain" ? "primary" : look} disabled={!isReady}>
             {waiting ? "Working" : action}
@@ -95,4 +82,22 @@ export function ConfirmDialog({
       </form>
     </Dialog>
   );
+}
+
+/** Returns the function that runs an action, whether one runs, and why the last one failed. */
+export function useAction() {
+  const [error, setError] = useState<unknown>();
+  const [waiting, setWaiting] = useState(false);
+  async function run(act: () => Promise<unknown>): Promise<void> {
+    setWaiting(true);
+    setError(undefined);
+    try {
+      await act();
+    } catch (thrown) {
+      setError(thrown);
+    } finally {
+      setWaiting(false);
+    }
+  }
+  return { error, waiting, run };
 }

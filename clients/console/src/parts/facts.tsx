@@ -1,4 +1,5 @@
 import type { ReactNode } from "react";
+import { UserText } from "./user-text.tsx";
 
 /** A list of what is known: values by their names. Those that are false or undefined are skipped. */
 export function Facts({ of }: { readonly of: Readonly<Record<string, ReactNode>> }) {
@@ -9,7 +10,9 @@ export function Facts({ of }: { readonly of: Readonly<Record<string, ReactNode>>
           value !== undefined &&
           value !== false && (
             <div key={name}>
-              <dt>{name}</dt>
+              <dt>
+                <UserText>{name}</UserText>
+              </dt>
               <dd>{value}</dd>
             </div>
           ),

@@ -143,16 +143,11 @@ function shownMoment(filter: string): string {
   return at === undefined ? filter : writeMoment(at);
 }
 
-interface NamespaceFieldProps {
-  /** From `useNamespace`. */
-  readonly value: string;
-}
-
 /**
- * The namespace in a FilterBar, as the parameter `namespace`. A session that is limited to namespaces chooses one of
- * them, because it may not list those of the whole tenant.
+ * The namespace in a FilterBar, as the parameter `namespace`; `value` is from `useNamespace`. A session that is limited to
+ * namespaces chooses one of them, because it may not list those of the whole tenant.
  */
-export function NamespaceField({ value }: NamespaceFieldProps) {
+export function NamespaceField({ value }: { readonly value: string }) {
   const { namespaces } = useSession();
   const [typed, setTyped] = useState("");
   const listId = useId();

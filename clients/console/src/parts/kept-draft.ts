@@ -1,5 +1,6 @@
 import { type Dispatch, type SetStateAction, useEffect, useState } from "react";
 import { useSession } from "../session/session.ts";
+import { ofStorage } from "../session/store.ts";
 
 const PREFIX = "onceward.console.draft";
 
@@ -33,30 +34,21 @@ export function useKeptDraft<Draft extends object>(
 
 /** Forgets what was typed in every form, when a person signs out. */
 export function forgetDrafts(): void {
-  try {
-    for (const key of Object.keys(sessionStorage)) if (key.startsWith(PREFIX)) sessionStorage.removeItem(key);
-  } catch {
-    // The browser forbids storage: nothing is kept.
-  }
+  const keys = ofStorage(() => Object.keys(sessionStorage), []);
+  for (const key of keys.filter((each) => each.startsWith(PREFIX))) sessionStorage.removeItem(key);
 }
 
 /** Another version of the console may have kept a draft of another shape: then the form shows what is saved. */
 function readDraft<Draft extends object>(key: string, first: Draft): Draft {
-  try {
-    const kept: unknown = JSON.parse(sessionStorage.getItem(key) ?? "null");
-    const isOfShape =
-      typeof kept === "object" && kept !== null && Object.keys(first).every((name) => name in kept);
-    return isOfShape ? (kept as Draft) : first;
-  } catch {
-    return first;
-  }
+  const kept: unknown = ofStorage(() => JSON.parse(sessionStorage.getItem(key) ?? "null"), null);
+  const isOfShape =
+    typeof kept === "object" && kept !== null && Object.keys(first).every((name) => name in kept);
+  return isOfShape ? (kept as Draft) : first;
 }
 
 function writeDraft(key: string, draft: object | undefined): void {
-  try {
+  ofStorage(() => {
     if (draft === undefined) sessionStorage.removeItem(key);
     else sessionStorage.setItem(key, JSON.stringify(draft));
-  } catch {
-    // The browser forbids storage: the draft ends with the form.
-  }
+  }, undefined);
 }

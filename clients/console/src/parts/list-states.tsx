@@ -2,7 +2,7 @@ import type { UseQueryResult } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import { formatDuration } from "../format/duration.ts";
 import { type Failure, readFailure } from "../session/failure.ts";
-import { type Role, useSession } from "../session/session.ts";
+import { ROLE_WORDS, type Role, useSession } from "../session/session.ts";
 import common from "../styles/common.module.css";
 import styles from "../styles/parts.module.css";
 import { CliHint } from "./copy-button.tsx";
@@ -60,6 +60,15 @@ export function ErrorState({ error, retry }: { readonly error: unknown; readonly
   );
 }
 
+/** Keeps the place where a screen reader says why an action failed; `error` is undefined while it has not. */
+export function ActionError({ error }: { readonly error: unknown }) {
+  return (
+    <div role="alert" className={common.problem}>
+      {error !== undefined && <FailureText failure={readFailure(error)} />}
+    </div>
+  );
+}
+
 /** Writes what a failure says. */
 export function FailureText({ failure }: { readonly failure: Failure }) {
   const { message, reason, requestId, violations, retryDelayMs } = failure;
@@ -93,20 +102,16 @@ export function FailureText({ failure }: { readonly failure: Failure }) {
   );
 }
 
-const ROLE_WORDS: Readonly<Record<Role, string>> = {
-  CALLER: "a caller",
-  TENANT_ADMIN: "a tenant administrator",
-  OPERATOR: "an operator",
-};
-
 /** Shows which role a screen needs. Undefined: the server did not say which. */
 export function Denied({ neededRole }: { readonly neededRole?: Role }) {
   const { role } = useSession();
   return (
     <div className={styles.empty}>
       <p>
-        {neededRole === undefined ? "Your role may not see this" : `This is for ${ROLE_WORDS[neededRole]}`}:
-        you are signed in as {ROLE_WORDS[role]}. Sign out, and sign in with another key.
+        {neededRole === undefined
+          ? "Your role may not see this"
+          : `This needs the role ${ROLE_WORDS[neededRole]}`}
+        ; yours is {ROLE_WORDS[role]}. Sign out, and sign in with another key.
       </p>
       <CliHint command="onceward whoami" />
     </div>

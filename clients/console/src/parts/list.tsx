@@ -6,11 +6,12 @@ import { Link } from "wouter";
 import { useLiveInterval } from "../shell/live.ts";
 import styles from "../styles/parts.module.css";
 import { CliHint } from "./copy-button.tsx";
-import { Unanswered } from "./list-states.tsx";
+import { Empty, Unanswered } from "./list-states.tsx";
 import { hereWith, pageHref, usePageToken } from "./pages.ts";
 
 /**
- * Asks for the page of a list that the address names, and shows the page before until it is answered.
+ * Asks for the page of a list that the address names, of the server's size unless the request says another one, and shows the page
+ * before until it is answered.
  *
  * @param refreshMs how often it is asked for again while the page is live; 0: never.
  */
@@ -32,7 +33,7 @@ interface ListProps<Page> {
   readonly rows: number;
   /** Whether a page shows nothing. */
   readonly isEmpty: (page: Page) => boolean;
-  /** Shown instead of the only page, or the last one, if it shows nothing: an `Empty`. */
+  /** Shown instead of the only page, or the last one, if it shows nothing: a sentence, or an `Empty` with another command. */
   readonly empty: ReactNode;
   /** The command that lists the same; undefined: not shown. */
   readonly command?: string;
@@ -47,7 +48,8 @@ export function List<Page extends { readonly nextPageToken: string }>(props: Lis
   const isNone = data.nextPageToken === "" && isEmpty(data);
   return (
     <div aria-busy={page.isPlaceholderData}>
-      {isNone ? empty : children(data)}
+      {isNone && (typeof empty === "string" ? <Empty {...(command && { command })}>{empty}</Empty> : empty)}
+      {!isNone && children(data)}
       <Pager nextPageToken={data.nextPageToken} />
       {!isNone && command !== undefined && <CliHint command={command} />}
     </div>

@@ -10,10 +10,7 @@ const MAX_NAMES = 10;
  * Returns some namespaces that begin with a text, declared or with records, by name; `isKnown`: the server has answered. Without a
  * text, and for a session that is limited to namespaces, it does not ask.
  */
-export function useNamespaceNames(prefix: string): {
-  readonly names: readonly string[];
-  readonly isKnown: boolean;
-} {
+export function useNamespaceNames(prefix: string) {
   const { namespaces: own } = useSession();
   const request = { namePrefix: prefix, pageSize: MAX_NAMES };
   const enabled = own.length === 0 && NAMESPACE_PATTERN.test(prefix);

@@ -1,4 +1,4 @@
-import { useState } from "react";
+import { type ReactNode, useState } from "react";
 import { readPayload } from "../format/payload.ts";
 import { formatSize } from "../format/quantity.ts";
 import common from "../styles/common.module.css";
@@ -17,16 +17,33 @@ interface PayloadProps {
  * text, whichever media type they claim.
  */
 export function Payload({ bytes, name, contentType = "" }: PayloadProps) {
-  const [isShown, setShown] = useState(false);
   const about = [formatSize(bytes.length), contentType].filter((part) => part !== "").join(", ");
   if (bytes.length === 0) return <span>Empty</span>;
+  return (
+    <Hidden name={name} about={about}>
+      <PayloadText bytes={bytes} name={name} />
+    </Hidden>
+  );
+}
+
+interface HiddenProps {
+  /** What is hidden, such as "the result". */
+  readonly name: string;
+  /** What is known without it, such as its size. */
+  readonly about: string;
+  readonly children: ReactNode;
+}
+
+/** Shows its children when a person asks for them. */
+export function Hidden({ name, about, children }: HiddenProps) {
+  const [isShown, setShown] = useState(false);
   return (
     <div>
       <button type="button" aria-expanded={isShown} onClick={() => setShown(!isShown)}>
         {isShown ? `Hide ${name}` : `Show ${name}`}
       </button>{" "}
       <span>{about}</span>
-      {isShown && <PayloadText bytes={bytes} name={name} />}
+      {isShown && children}
     </div>
   );
 }

@@ -1,4 +1,4 @@
-import { createStore } from "../session/store.ts";
+import { createStore, ofStorage } from "../session/store.ts";
 
 /** What a person chooses for this browser, by name; the first choice is the default. */
 const CHOICES = {
@@ -31,19 +31,12 @@ function read<N extends Name>(name: N): Choice<N> {
 function choose(name: Name, next: string): void {
   chosen.set({ ...chosen.get(), [name]: next });
   applyTheme();
-  try {
-    localStorage.setItem(keyOf(name), next);
-  } catch {
-    // The browser forbids it; the choice holds until the page is left.
-  }
+  // Where the browser forbids it, the choice holds until the page is left.
+  ofStorage(() => localStorage.setItem(keyOf(name), next), undefined);
 }
 
 function readStored(name: string): string | null {
-  try {
-    return localStorage.getItem(keyOf(name));
-  } catch {
-    return null;
-  }
+  return ofStorage(() => localStorage.getItem(keyOf(name)), null);
 }
 
 function keyOf(name: string): string {

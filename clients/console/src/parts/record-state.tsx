@@ -1,25 +1,20 @@
 import { type Record, Record_State } from "@onceward/gen/onceward/v1/record_pb.ts";
 import { leaseOf } from "@onceward/words/record-lease";
-import { StateMark } from "./state-mark.tsx";
+import { type Mark, StateMark } from "./state-mark.tsx";
 import { useNow } from "./time.tsx";
 
 /** Shows the state of a record. */
 export function RecordStateMark({ record }: { readonly record: Record }) {
   const now = useNow();
-  switch (record.state) {
-    case Record_State.IN_PROGRESS:
-      return leaseOf(record, now) === "held" ? (
-        <StateMark tone="busy" word="in progress" />
-      ) : (
-        <StateMark tone="quiet" word="lapsed" />
-      );
-    case Record_State.COMPLETED:
-      return <StateMark tone="good" word="completed" />;
-    case Record_State.RELEASED:
-      return <StateMark tone="quiet" word="released" />;
-    case Record_State.AMBIGUOUS:
-      return <StateMark tone="attention" word="ambiguous" />;
-    default:
-      return <StateMark tone="quiet" word="unknown" />;
-  }
+  const isLapsed = record.state === Record_State.IN_PROGRESS && leaseOf(record, now) !== "held";
+  if (isLapsed) return <StateMark tone="quiet" word="lapsed" />;
+  return <StateMark {...(MARKS[record.state] ?? MARKS[Record_State.UNSPECIFIED])} />;
 }
+
+const MARKS: Readonly<globalThis.Record<Record_State, Mark>> = {
+  [Record_State.UNSPECIFIED]: { tone: "quiet", word: "unknown" },
+  [Record_State.IN_PROGRESS]: { tone: "busy", word: "in progress" },
+  [Record_State.COMPLETED]: { tone: "good", word: "completed" },
+  [Record_State.RELEASED]: { tone: "quiet", word: "released" },
+  [Record_State.AMBIGUOUS]: { tone: "attention", word: "ambiguous" },
+};

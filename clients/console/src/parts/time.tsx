@@ -1,12 +1,12 @@
 import { type Timestamp, timestampDate } from "@bufbuild/protobuf/wkt";
 import { useSyncExternalStore } from "react";
+import { SECOND_MS } from "../format/duration.ts";
 import { formatAbsolute, formatRelative } from "../format/time.ts";
 import common from "../styles/common.module.css";
 import styles from "../styles/parts.module.css";
 import { usePreference } from "./preferences.ts";
 
 /** A time that has just passed must not read as one that comes. */
-const SECOND_MS = 1_000;
 /** What depends on the present in another way than the words of a time is drawn less often. */
 const TICK_MS = 10_000;
 

@@ -1,14 +1,15 @@
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { useQuery } from "@connectrpc/connect-query";
 import { GetUsageRequest_Grouping, TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
-import type { UsageHour } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { useState } from "react";
+import { DAY_MS, HOUR_MS } from "../format/duration.ts";
 import { formatCount, formatNoun } from "../format/quantity.ts";
 
 /** The days that late duplicates are counted in. */
-export const DAYS = 30;
+const DAYS = 30;
 
-type Counter = "claims" | "lateKeysRefused" | "lateKeysGranted" | "withoutKeyTime";
+const COUNTERS = ["claims", "lateKeysRefused", "lateKeysGranted", "withoutKeyTime"] as const;
+type Counter = (typeof COUNTERS)[number];
 
 /** What each choice about keys that are too old does. */
 const MEANING: Readonly<Record<string, string>> = {
@@ -28,15 +29,16 @@ const MEANING: Readonly<Record<string, string>> = {
  * @param namespace "" for all of the tenant's.
  */
 export function LateClaims({ namespace, choice }: { readonly namespace: string; readonly choice: string }) {
-  const { hours } = useUsageDays(namespace, DAYS);
+  const counts = useCounts(namespace);
   return (
     <>
       <p>{MEANING[choice]}</p>
-      {hours !== undefined && (
+      {counts !== undefined && (
         <p>
-          Of {sum(hours, "claims")} claims in the last {DAYS} days, {sum(hours, "lateKeysRefused")} were
-          refused because their key was too old, {sum(hours, "lateKeysGranted")} ran although it was, and for{" "}
-          {sum(hours, "withoutKeyTime")} its time was unknown.
+          Of {formatCount(counts.claims)} claims in the last {DAYS} days,{" "}
+          {formatCount(counts.lateKeysRefused)} were refused because their key was too old,{" "}
+          {formatCount(counts.lateKeysGranted)} ran although it was, and for{" "}
+          {formatCount(counts.withoutKeyTime)} its time was unknown.
         </p>
       )}
     </>
@@ -45,9 +47,7 @@ export function LateClaims({ namespace, choice }: { readonly namespace: string; 
 
 /** Shows how many duplicates came after their key was forgotten, in the last 30 days; nothing if there was none. */
 export function LateDuplicates({ namespace }: { readonly namespace: string }) {
-  const { hours = [] } = useUsageDays(namespace, DAYS);
-  const refused = hours.reduce((total, hour) => total + hour.lateKeysRefused, 0n);
-  const granted = hours.reduce((total, hour) => total + hour.lateKeysGranted, 0n);
+  const { lateKeysRefused: refused = 0n, lateKeysGranted: granted = 0n } = useCounts(namespace) ?? {};
   if (refused + granted === 0n) return undefined;
   return (
     <p>
@@ -58,29 +58,22 @@ export function LateDuplicates({ namespace }: { readonly namespace: string }) {
   );
 }
 
-function sum(hours: readonly UsageHour[], counter: Counter): string {
-  return formatCount(hours.reduce((total, hour) => total + hour[counter], 0n));
-}
-
-const DAY_MS = 86_400_000;
-const HOUR_MS = 3_600_000;
 /** An hour is one row of usage: 30 days are 720, and one page has 1,000. */
 const MAX_HOURS = 1_000;
 
-/**
- * Returns the usage of a namespace in the last days, at most 30; no hours until they are answered. All users of the same days share one request.
- *
- * @param namespace "" for all of the tenant's together, without the lateness of duplicates.
- */
-export function useUsageDays(namespace: string, days: number) {
+/** Returns the counts of a namespace, or with "" of the tenant, in the last 30 days; undefined until they are answered. */
+function useCounts(namespace: string): Readonly<Record<Counter, bigint>> | undefined {
   // Whole hours: the request stays the same while the screen is open.
-  const [now] = useState(() => new Date(Math.ceil(Date.now() / HOUR_MS) * HOUR_MS));
-  const after = new Date(now.getTime() - days * DAY_MS);
-  const usage = useQuery(TenantAdminService.method.getUsage, {
+  const [now] = useState(() => Math.ceil(Date.now() / HOUR_MS) * HOUR_MS);
+  const { data } = useQuery(TenantAdminService.method.getUsage, {
     namespace,
-    after: timestampFromDate(after),
+    after: timestampFromDate(new Date(now - DAYS * DAY_MS)),
     pageSize: MAX_HOURS,
     ...(namespace === "" && { grouping: GetUsageRequest_Grouping.HOUR }),
   });
-  return { after, now, hours: usage.data?.hours, isPending: usage.isPending };
+  const sum = (counter: Counter) => data?.hours.reduce((total, hour) => total + hour[counter], 0n);
+  return (
+    data &&
+    (Object.fromEntries(COUNTERS.map((counter) => [counter, sum(counter)])) as Record<Counter, bigint>)
+  );
 }

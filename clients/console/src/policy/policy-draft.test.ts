@@ -35,8 +35,8 @@ describe("The form of a policy", () => {
     });
     expect(fieldWords("keyRetention", "15m")).toBe("15m");
     expect(fieldWords("keyRetention", "72h")).toBe("72h");
-    expect(fieldWords("maxResultBytes", "4KiB")).toBe("4 KiB");
-    expect(fieldWords("maxResultBytes", "5000")).toBe("5,000 B");
+    expect(fieldWords("maxResultBytes", "4KiB")).toBe("4KiB");
+    expect(fieldWords("maxResultBytes", "5000B")).toBe("5000");
     expect(fieldWords("onLeaseExpiry", "hold")).toBe("hold");
     expect(fieldWords("maxLease", "")).toBe("inherited");
   });

@@ -31,7 +31,7 @@ export function policyText(policy: Policy | undefined): PolicyText {
   return Object.fromEntries(texts) as PolicyText;
 }
 
-/** Returns a field's text in words, such as "3 d" or "64 KiB". */
+/** Returns a field's text in words, such as "72h" or "64KiB". */
 export function fieldWords(field: PolicyField, text: string): string {
   return text === "" ? "inherited" : valueWords(POLICY_FIELDS[field].kind, text);
 }

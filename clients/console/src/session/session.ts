@@ -24,7 +24,7 @@ export interface Session {
 export function sessionOf(answer: WhoAmIResponse): Session | undefined {
   if (answer.kind === WhoAmIResponse_Kind.ANONYMOUS) return undefined;
   return {
-    role: roleOf(answer.role),
+    role: roleOf(answer.role) ?? "CALLER",
     actor: answer.actor,
     kind: answer.kind === WhoAmIResponse_Kind.TOKEN ? "token" : "key",
     tenant: answer.tenant,
@@ -33,10 +33,22 @@ export function sessionOf(answer: WhoAmIResponse): Session | undefined {
   };
 }
 
-function roleOf(role: ApiKey_Role): Role {
-  if (role === ApiKey_Role.OPERATOR) return "OPERATOR";
-  if (role === ApiKey_Role.TENANT_ADMIN) return "TENANT_ADMIN";
-  return "CALLER";
+/** Roles in words. */
+export const ROLE_WORDS: Readonly<Record<Role, string>> = {
+  CALLER: "Caller",
+  TENANT_ADMIN: "Tenant admin",
+  OPERATOR: "Operator",
+};
+
+/** Returns a role by its name; undefined for one of a later version. */
+function roleOf(role: ApiKey_Role): Role | undefined {
+  return (Object.keys(ROLE_WORDS) as Role[]).find((name) => ApiKey_Role[name] === role);
+}
+
+/** Returns the role of a key in words. */
+export function roleWords(role: ApiKey_Role): string {
+  const name = roleOf(role);
+  return name === undefined ? "Unknown" : ROLE_WORDS[name];
 }
 
 /** Holds the session below SessionGate. */

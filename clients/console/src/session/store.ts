@@ -1,5 +1,14 @@
 import { useSyncExternalStore } from "react";
 
+/** Returns what `use` returns of the browser's storage; `otherwise` where the browser forbids it, or has something else in it. */
+export function ofStorage<Value>(use: () => Value, otherwise: Value): Value {
+  try {
+    return use();
+  } catch {
+    return otherwise;
+  }
+}
+
 /** Returns a store of a value that lives beside React's tree, which parts of the page read. */
 export function createStore<Value>(first: Value) {
   let value = first;

@@ -10,7 +10,7 @@ import { StateMark } from "../parts/state-mark.tsx";
 import { TimeText } from "../parts/time.tsx";
 import { useConnection } from "../session/connection.ts";
 import { readFailure } from "../session/failure.ts";
-import { type Role, useSession } from "../session/session.ts";
+import { ROLE_WORDS, useSession } from "../session/session.ts";
 import { signOut } from "../session/session-api.ts";
 import { endSession } from "../session/session-end.ts";
 import common from "../styles/common.module.css";
@@ -18,12 +18,6 @@ import styles from "../styles/shell.module.css";
 import { Brand } from "./frame.tsx";
 import { useLive } from "./live.ts";
 import { shortcutDialog, useShortcut } from "./use-shortcut.ts";
-
-const ROLES: Readonly<Record<Role, string>> = {
-  CALLER: "Caller",
-  TENANT_ADMIN: "Tenant admin",
-  OPERATOR: "Operator",
-};
 
 /** The top of the page: whose page it is, whether it shows the present, and the menu. */
 export function Header() {
@@ -37,7 +31,7 @@ export function Header() {
           {tenant}
         </span>
       )}
-      <span className={styles.role}>{`${ROLES[role]}${scope}`}</span>
+      <span className={styles.role}>{`${ROLE_WORDS[role]}${scope}`}</span>
       {role !== "CALLER" && <SearchBox />}
       <div className={styles.switches}>
         {role !== "CALLER" && <LiveButton />}
@@ -124,6 +118,7 @@ function Menu() {
   const [theme, setTheme] = usePreference("theme");
   const [times, setTimes] = usePreference("times");
   const [isAsking, setAsking] = useState(false);
+  const signOut = useSignOut();
   return (
     <>
       <div id={MENU_ID} popover="auto" className={styles.menu}>
@@ -147,7 +142,14 @@ function Menu() {
           options={{ relative: "How long ago", exact: "Date and time, too" }}
           onChange={({ target }) => setTimes(target.value as typeof times)}
         />
-        <SignOutButtons askEverywhere={() => setAsking(true)} />
+        <div className={common.row}>
+          <button type="button" onClick={signOut}>
+            Sign out
+          </button>
+          <button type="button" onClick={() => setAsking(true)}>
+            Sign out everywhere…
+          </button>
+        </div>
       </div>
       {/* Beside the menu, which closes when a dialog opens. */}
       {isAsking && (
@@ -178,17 +180,4 @@ export function useSignOut(): () => void {
       notify(`Not signed out: ${readFailure(error).message}`, "failure");
     });
   };
-}
-
-function SignOutButtons({ askEverywhere }: { readonly askEverywhere: () => void }) {
-  return (
-    <div className={common.row}>
-      <button type="button" onClick={useSignOut()}>
-        Sign out
-      </button>
-      <button type="button" onClick={askEverywhere}>
-        Sign out everywhere…
-      </button>
-    </div>
-  );
 }

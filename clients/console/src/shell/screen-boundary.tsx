@@ -2,10 +2,8 @@ import { Component, type ReactNode, useEffect, useRef } from "react";
 import { changeConnection, useConnection } from "../session/connection.ts";
 import { fetchSignInOptions } from "../session/session-api.ts";
 
-type Failed = "no" | "chunk" | "defect";
-
 interface State {
-  readonly failed: Failed;
+  readonly failed: "no" | "chunk" | "defect";
 }
 
 /** The words of browsers and of the bundler for a file that cannot be loaded; they have no type of error for it. */

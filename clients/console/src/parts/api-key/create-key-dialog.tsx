@@ -1,10 +1,12 @@
 import { type Timestamp, timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { type ApiKey, ApiKey_Role } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { useState } from "react";
+import { DAY_MS } from "../../format/duration.ts";
+import { roleWords } from "../../session/session.ts";
 import common from "../../styles/common.module.css";
 import { ConfirmDialog } from "../confirm-dialog.tsx";
 import { SelectField, TextArea, TextField } from "../field.tsx";
-import { parseNamespaces, roleWords } from "./key-state.ts";
+import { parseNamespaces } from "./key-state.ts";
 import type { NewSecret } from "./secret-panel.tsx";
 
 /** What a new key may do. */
@@ -69,8 +71,6 @@ export function CreateKeyDialog(props: CreateKeyDialogProps) {
     </ConfirmDialog>
   );
 }
-
-const DAY_MS = 24 * 3_600_000;
 
 /** When a new key expires: after days, or never. */
 export type Expiry = "30" | "90" | "365" | "never";

@@ -1,11 +1,11 @@
 import { timestampDate } from "@bufbuild/protobuf/wkt";
-import { type ApiKey, ApiKey_Role } from "@onceward/gen/onceward/v1/tenant_pb.ts";
+import type { ApiKey } from "@onceward/gen/onceward/v1/tenant_pb.ts";
+import { DAY_MS } from "../../format/duration.ts";
 import type { Mark } from "../state-mark.tsx";
 
 /** What a key can be. */
 export type KeyState = "active" | "expiring" | "expired" | "revoked";
 
-const DAY_MS = 24 * 3_600_000;
 /** Long enough for a rotation that is begun when it is seen. */
 const EXPIRING_MS = 14 * DAY_MS;
 
@@ -25,20 +25,6 @@ export const KEY_STATE_MARKS: Readonly<Record<KeyState, Mark>> = {
   expired: { tone: "quiet", word: "Expired" },
   revoked: { tone: "quiet", word: "Revoked" },
 };
-
-/** Returns a role in words. */
-export function roleWords(role: ApiKey_Role): string {
-  switch (role) {
-    case ApiKey_Role.CALLER:
-      return "Caller";
-    case ApiKey_Role.TENANT_ADMIN:
-      return "Tenant admin";
-    case ApiKey_Role.OPERATOR:
-      return "Operator";
-    default:
-      return "Unknown";
-  }
-}
 
 /** Returns the namespaces of a text, separated by spaces, commas or lines; each once. */
 export function parseNamespaces(text: string): readonly string[] {

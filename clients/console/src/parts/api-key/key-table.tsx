@@ -3,7 +3,7 @@ import type { ApiKey } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { REVOKE_KEY } from "@onceward/words/changes";
 import { type ReactNode, useState } from "react";
 import { describeHour } from "../../format/time.ts";
-import { useSession } from "../../session/session.ts";
+import { roleWords, useSession } from "../../session/session.ts";
 import common from "../../styles/common.module.css";
 import styles from "../../styles/parts.module.css";
 import { ConfirmDialog } from "../confirm-dialog.tsx";
@@ -13,7 +13,7 @@ import { useNotice } from "../notice.tsx";
 import { StateMark } from "../state-mark.tsx";
 import { Time, useNow } from "../time.tsx";
 import { UserText } from "../user-text.tsx";
-import { KEY_STATE_MARKS, keyState, roleWords } from "./key-state.ts";
+import { KEY_STATE_MARKS, keyState } from "./key-state.ts";
 
 interface KeyTableProps {
   readonly caption: string;

@@ -16,7 +16,7 @@ import {
   resolutionMessage,
   resolutionsOf,
 } from "./resolution.ts";
-import { unresolvedError, useResolveEach } from "./resolve-each.ts";
+import { useResolveEach } from "./resolve-each.ts";
 import { ResultFields } from "./result-fields.tsx";
 
 interface ResolveDialogProps {
@@ -32,7 +32,7 @@ interface ResolveDialogProps {
 export function ResolveDialog({ records, kind, close, resolved }: ResolveDialogProps) {
   const [left, setLeft] = useState(records);
   const [draft, setDraft] = useState(EMPTY_RESULT);
-  const { done, resolveEach } = useResolveEach();
+  const { done, resolveEach } = useResolveEach(setLeft);
   const notify = useNotice();
   const { answer, meaning } = RESOLUTIONS[kind];
   const [only, ...others] = left;
@@ -42,14 +42,10 @@ export function ResolveDialog({ records, kind, close, resolved }: ResolveDialogP
 
   async function act(reason: string): Promise<void> {
     const resolution = resolutionMessage(kind, draft);
-    const unresolved = await resolveEach(
+    await resolveEach(
       left.map((record) => ({ record, resolution })),
       reason,
     );
-    if (unresolved.length > 0) {
-      setLeft(unresolved.map(({ record }) => record));
-      throw unresolvedError(unresolved);
-    }
     notify(`${answer}: ${count}. Every replica follows within 10 s.`);
     resolved?.();
   }

@@ -19,13 +19,10 @@ const PARALLEL = 4;
 
 /**
  * Returns the function that resolves records one by one, for a reason that the audit keeps with each, and how many it has resolved.
- * A record that was claimed since it was shown is refused. The function returns the records that were not resolved, and throws
- * the error if there is only one record. It stops when the dialog is closed.
+ * A record that was claimed since it was shown is refused. The function throws what a dialog shows of records that were not resolved,
+ * and gives these to `left` unless there is only one record. It stops when the dialog is closed.
  */
-export function useResolveEach(): {
-  readonly done: number;
-  readonly resolveEach: (decisions: readonly Decision[], reason: string) => Promise<readonly Unresolved[]>;
-} {
+export function useResolveEach(left: (records: readonly Record[]) => void) {
   const client = createClient(TenantAdminService, useTransport());
   const refresh = useRefresh();
   const [done, setDone] = useState(0);
@@ -36,9 +33,9 @@ export function useResolveEach(): {
     return () => controller.abort();
   }, []);
 
-  async function resolveEach(decisions: readonly Decision[], reason: string): Promise<readonly Unresolved[]> {
+  async function resolveEach(decisions: readonly Decision[], reason: string): Promise<void> {
     const { signal } = closed.current;
-    const unresolved: Unresolved[] = [];
+    const unresolved: { readonly record: Record; readonly error: unknown }[] = [];
     const waiting = decisions.values();
     setDone(0);
     async function work(): Promise<void> {
@@ -60,20 +57,11 @@ export function useResolveEach(): {
       // After a refusal, too: the record is no longer as it was shown.
       void refresh(TenantAdminService);
     }
-    return unresolved;
+    if (unresolved.length === 0) return;
+    left(unresolved.map(({ record }) => record));
+    const [first] = unresolved.map(({ record, error }) => `${record.key}: ${readFailure(error).message}`);
+    throw new Error(`${formatNoun(unresolved.length, "record is", "records are")} not changed. ${first}`);
   }
 
   return { done, resolveEach };
-}
-
-/** Returns what a dialog shows of records that were not resolved. */
-export function unresolvedError(unresolved: readonly Unresolved[]): Error {
-  const [first] = unresolved.map(({ record, error }) => `${record.key}: ${readFailure(error).message}`);
-  return new Error(`${formatNoun(unresolved.length, "record is", "records are")} not changed. ${first}`);
-}
-
-/** A record that was not resolved, and why. */
-export interface Unresolved {
-  readonly record: Record;
-  readonly error: unknown;
 }

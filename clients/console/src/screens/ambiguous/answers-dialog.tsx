@@ -1,3 +1,4 @@
+import type { Record } from "@onceward/gen/onceward/v1/record_pb.ts";
 import {
   type Answers,
   MAX_ANSWERS_BYTES,
@@ -11,7 +12,7 @@ import { ConfirmDialog } from "../../parts/confirm-dialog.tsx";
 import { TextField } from "../../parts/field.tsx";
 import { useNotice } from "../../parts/notice.tsx";
 import { EMPTY_RESULT, isResolvable, resolutionMessage } from "../../parts/resolution/resolution.ts";
-import { unresolvedError, useResolveEach } from "../../parts/resolution/resolve-each.ts";
+import { useResolveEach } from "../../parts/resolution/resolve-each.ts";
 import { ResultFields } from "../../parts/resolution/result-fields.tsx";
 import { readFailure } from "../../session/failure.ts";
 import type { ReadRecords } from "./filters.ts";
@@ -36,7 +37,7 @@ export function AnswersDialog({
   const [preview, setPreview] = useState<Preview>();
   const [problem, setProblem] = useState<string>();
   const [result, setResult] = useState(EMPTY_RESULT);
-  const { done, resolveEach } = useResolveEach();
+  const { done, resolveEach } = useResolveEach(keep);
   const notify = useNotice();
   const answered = preview?.matched.answered ?? [];
   const happened = answered.some((each) => each.happened);
@@ -56,22 +57,18 @@ export function AnswersDialog({
     }
   }
 
+  /** Shows the answers of records that are left. */
+  function keep(left: readonly Record[]): void {
+    const remaining = answered.filter(({ record }) => left.includes(record));
+    setPreview(preview && { ...preview, matched: { settled: [], unclear: [], answered: remaining } });
+  }
+
   async function act(reason: string): Promise<void> {
     const decisions = answered.map((each) => ({
       record: each.record,
       resolution: resolutionMessage(each.happened ? "complete" : "release", result),
     }));
-    const unresolved = await resolveEach(decisions, reason);
-    if (unresolved.length > 0) {
-      const left = new Set(unresolved.map(({ record }) => record));
-      const matched = {
-        settled: [],
-        unclear: [],
-        answered: answered.filter(({ record }) => left.has(record)),
-      };
-      setPreview(preview && { ...preview, matched });
-      throw unresolvedError(unresolved);
-    }
+    await resolveEach(decisions, reason);
     notify(`Resolved ${formatNoun(answered.length, "record", "records")} by the file.`);
   }
 

@@ -2,9 +2,8 @@ import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { RecordSchema } from "@onceward/gen/onceward/v1/record_pb.ts";
 import { expect, it } from "vitest";
+import { MINUTE_MS } from "../../format/duration.ts";
 import { groupsOf } from "./queue.ts";
-
-const MINUTE_MS = 60_000;
 
 it("records of an owner within an hour are a group, and the oldest group comes first", () => {
   const left = [

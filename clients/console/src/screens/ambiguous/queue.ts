@@ -1,6 +1,7 @@
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import type { Record } from "@onceward/gen/onceward/v1/record_pb.ts";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
+import { HOUR_MS } from "../../format/duration.ts";
 import { useFilters, useNamespace } from "../../parts/filter-bar.tsx";
 import { usePage } from "../../parts/list.tsx";
 import { FILTERS, type Filters, requestOf } from "./filters.ts";
@@ -18,8 +19,6 @@ export function useQueue(filters: Filters) {
   const request = { ...requestOf(filters), checkpointStates: true, pageSize: 100 };
   return usePage(TenantAdminService.method.listRecords, request, REFRESH_MS);
 }
-
-const HOUR_MS = 3_600_000;
 
 /** Records that one owner left behind within an hour: probably one incident. */
 export interface QueueGroup {

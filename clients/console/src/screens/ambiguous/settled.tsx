@@ -3,13 +3,12 @@ import { useQuery } from "@connectrpc/connect-query";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import { type AuditEvent, AuditEvent_Outcome } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { Link } from "wouter";
+import { DAY_MS, HOUR_MS } from "../../format/duration.ts";
 import { formatNoun } from "../../format/quantity.ts";
 import { UserText } from "../../parts/user-text.tsx";
 import { useSession } from "../../session/session.ts";
 import common from "../../styles/common.module.css";
 
-const HOUR_MS = 3_600_000;
-const DAY_MS = 24 * HOUR_MS;
 const MAX_EVENTS = 200;
 
 /** How many ambiguous records people have settled in the last day, and who: from the audit, which a limited key may not read. */

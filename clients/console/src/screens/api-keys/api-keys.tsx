@@ -3,7 +3,6 @@ import { type ApiKey, ApiKey_Role } from "@onceward/gen/onceward/v1/tenant_pb.ts
 import { useState } from "react";
 import { Link, useLocation } from "wouter";
 import { CreateKeyDialog } from "../../parts/api-key/create-key-dialog.tsx";
-import { roleWords } from "../../parts/api-key/key-state.ts";
 import { KeyTable } from "../../parts/api-key/key-table.tsx";
 import { type NewSecret, SecretPanel } from "../../parts/api-key/secret-panel.tsx";
 import type { Column } from "../../parts/data-table.tsx";
@@ -11,6 +10,7 @@ import { useFilters } from "../../parts/filter-bar.tsx";
 import { List, usePage } from "../../parts/list.tsx";
 import { Empty } from "../../parts/list-states.tsx";
 import { hereWith } from "../../parts/pages.ts";
+import { roleWords } from "../../session/session.ts";
 import { Screen } from "../../shell/screen.tsx";
 import common from "../../styles/common.module.css";
 import { Rotation } from "./rotation-steps.tsx";
@@ -65,11 +65,9 @@ export default function ApiKeys() {
   );
 }
 
-const PAGE_SIZE = 50;
-
 /** The tenant's keys, newest first, revoked and expired ones too. */
 function KeyList() {
-  const page = usePage(TenantAdminService.method.listApiKeys, { pageSize: PAGE_SIZE });
+  const page = usePage(TenantAdminService.method.listApiKeys, {});
   const creatorOf = useCreators(page.data?.apiKeys ?? []);
   const revoke = useRevokeKey();
   return (

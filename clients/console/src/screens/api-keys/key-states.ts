@@ -1,8 +1,7 @@
 import { type Timestamp, timestampDate } from "@bufbuild/protobuf/wkt";
 import type { ApiKey } from "@onceward/gen/onceward/v1/tenant_pb.ts";
+import { HOUR_MS } from "../../format/duration.ts";
 import { keyState } from "../../parts/api-key/key-state.ts";
-
-const HOUR_MS = 3_600_000;
 
 /** How far a rotation is. */
 export type RotationStep =

@@ -5,15 +5,15 @@ import { type ReactNode, useState } from "react";
 import { Link } from "wouter";
 import { formatDuration } from "../../format/duration.ts";
 import { type Expiry, ExpiryField, expiryField } from "../../parts/api-key/create-key-dialog.tsx";
-import { roleWords } from "../../parts/api-key/key-state.ts";
 import { LastUse, RevokeKeyDialog } from "../../parts/api-key/key-table.tsx";
 import type { NewSecret } from "../../parts/api-key/secret-panel.tsx";
-import { Empty, FailureText, Unanswered } from "../../parts/list-states.tsx";
+import { useAction } from "../../parts/confirm-dialog.tsx";
+import { ActionError, Empty, Unanswered } from "../../parts/list-states.tsx";
 import { hereWith } from "../../parts/pages.ts";
-import { StateMark } from "../../parts/state-mark.tsx";
+import { type Mark, StateMark } from "../../parts/state-mark.tsx";
 import { Time, useNow } from "../../parts/time.tsx";
 import { UserText } from "../../parts/user-text.tsx";
-import { readFailure } from "../../session/failure.ts";
+import { roleWords } from "../../session/session.ts";
 import { useLiveInterval } from "../../shell/live.ts";
 import common from "../../styles/common.module.css";
 import styles from "../../styles/screens.module.css";
@@ -103,17 +103,16 @@ function Step({ title, isDone, isCurrent, children }: StepProps) {
   return (
     <li className={styles.step} aria-current={isCurrent ? "step" : undefined}>
       <h3>
-        {title} <StepMark isDone={isDone} isCurrent={isCurrent} />
+        {title} <StateMark {...(isDone ? DONE : isCurrent ? CURRENT : LATER)} />
       </h3>
       {children}
     </li>
   );
 }
 
-function StepMark({ isDone, isCurrent }: Pick<StepProps, "isDone" | "isCurrent">) {
-  if (isDone) return <StateMark tone="good" word="Done" />;
-  return isCurrent ? <StateMark tone="busy" word="Now" /> : <StateMark tone="quiet" word="Later" />;
-}
+const DONE: Mark = { tone: "good", word: "Done" };
+const CURRENT: Mark = { tone: "busy", word: "Now" };
+const LATER: Mark = { tone: "quiet", word: "Later" };
 
 interface CreateSuccessorProps {
   readonly old: ApiKey;
@@ -124,20 +123,11 @@ interface CreateSuccessorProps {
 function CreateSuccessor({ old, candidates, created }: CreateSuccessorProps) {
   const createKey = useCreateKey();
   const [expiry, setExpiry] = useState<Expiry>(old.expiresAt === undefined ? "never" : "90");
-  const [error, setError] = useState<unknown>();
-  const [waiting, setWaiting] = useState(false);
+  const { error, waiting, run } = useAction();
   const { role, label, namespaces } = old;
 
   async function act(): Promise<void> {
-    setWaiting(true);
-    setError(undefined);
-    try {
-      created(await createKey({ role, label, namespaces, ...expiryField(expiry) }));
-    } catch (thrown) {
-      setError(thrown);
-    } finally {
-      setWaiting(false);
-    }
+    created(await createKey({ role, label, namespaces, ...expiryField(expiry) }));
   }
 
   return (
@@ -145,13 +135,11 @@ function CreateSuccessor({ old, candidates, created }: CreateSuccessorProps) {
       <p>It gets the same role, purpose and namespaces.</p>
       <div className={common.fields}>
         <ExpiryField value={expiry} change={setExpiry} />
-        <button type="button" disabled={waiting} onClick={() => void act()}>
+        <button type="button" disabled={waiting} onClick={() => void run(act)}>
           {waiting ? "Working" : "Create the successor"}
         </button>
       </div>
-      <div role="alert" className={common.problem}>
-        {error !== undefined && <FailureText failure={readFailure(error)} />}
-      </div>
+      <ActionError error={error} />
       {candidates.length > 0 && (
         <p>
           Or continue with a newer key of the same scope:{" "}

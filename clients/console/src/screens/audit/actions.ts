@@ -43,11 +43,6 @@ export function denialWords(denial: string): string {
   return denial.toLowerCase().replaceAll("_", " ");
 }
 
-/** Returns a word with a capital first letter. */
-export function capitalized(word: string): string {
-  return word.charAt(0).toUpperCase() + word.slice(1);
-}
-
 /** The calls of services, whose descriptors are not in the page. */
 export const CALLER_ACTIONS = [
   ...["Claim", "Complete", "Release", "ExtendLease", "Lookup", "Batch", "BatchStream"],

@@ -1,18 +1,16 @@
 import { MAX_AUDIT_ACTOR_BYTES, MAX_AUDIT_TARGET_BYTES } from "@onceward/gen/limits.ts";
+import { asTitle } from "../../format/quantity.ts";
 import { SelectField, TextField } from "../../parts/field.tsx";
 import { FilterBar, TimeField, useFilters } from "../../parts/filter-bar.tsx";
 import { List } from "../../parts/list.tsx";
-import { Empty } from "../../parts/list-states.tsx";
 import { usePageToken } from "../../parts/pages.ts";
 import { type Role, useSession } from "../../session/session.ts";
 import { Screen } from "../../shell/screen.tsx";
-import { ACTION_OPTIONS, actionOf, capitalized, unknownAction } from "./actions.ts";
+import { ACTION_OPTIONS, actionOf, unknownAction } from "./actions.ts";
 import { EventList } from "./event-list.tsx";
 import { ExportButtons } from "./export-buttons.tsx";
 import { commandOf, FILTERS, type Filters } from "./filters.ts";
 import { useAuditPage } from "./use-audit-client.ts";
-
-const PAGE_SIZE = 50;
 
 /** The screen "Audit": who changed what, and which calls were refused. Operators see it for all tenants. */
 export default function Audit() {
@@ -28,7 +26,7 @@ export default function Audit() {
         {fieldsOf(role).map(({ name, placeholder, maxLength }) => (
           <TextField
             key={name}
-            label={capitalized(name)}
+            label={asTitle(name)}
             defaultValue={filters[name]}
             {...{ name, placeholder, maxLength }}
           />
@@ -77,16 +75,15 @@ function fieldsOf(role: Role) {
 function Events({ filters }: { readonly filters: Filters }) {
   const { role } = useSession();
   const { token } = usePageToken();
-  const page = useAuditPage(filters, { pageSize: PAGE_SIZE, pageToken: token });
-  const command = commandOf(filters, role);
+  const page = useAuditPage(filters, { pageToken: token });
   const isFiltered = token !== "" || FILTERS.some((name) => filters[name] !== "");
   return (
     <List
       page={page}
       rows={12}
       isEmpty={({ events }) => events.length === 0}
-      empty={<Empty command={command}>{isFiltered ? "No more events match." : "No events."}</Empty>}
-      command={command}
+      empty={isFiltered ? "No more events match." : "No events."}
+      command={commandOf(filters, role)}
     >
       {({ events }) => (
         <>

@@ -16,7 +16,7 @@ it("only values that differ are shown, with their units", () => {
     ),
   ).toEqual([
     { label: "Key retention", before: "72h", after: "8d" },
-    { label: "Max result bytes", before: "1.00 KiB", after: "2.00 KiB" },
+    { label: "Max result bytes", before: "1KiB", after: "2KiB" },
     { label: "Role", before: "caller", after: "tenant admin" },
     { label: "Default lease", before: undefined, after: "90s" },
     { label: "Record job", before: undefined, after: "7" },

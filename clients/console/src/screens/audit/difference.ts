@@ -1,6 +1,6 @@
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
-import { formatDurationMs } from "../../format/duration.ts";
-import { formatCount, formatSize } from "../../format/quantity.ts";
+import { formatDurationMs, SECOND_MS } from "../../format/duration.ts";
+import { asTitle, formatCount, formatSize } from "../../format/quantity.ts";
 import { formatAbsolute } from "../../format/time.ts";
 
 /** A value that a change set, altered or removed. */
@@ -46,7 +46,6 @@ function flatten(values: JsonObject, prefix = ""): Map<string, string> {
   return found;
 }
 
-const SECOND_MS = 1_000;
 const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/;
 /** Values that the contract names in capitals. */
 const CHOICE = /^(role|onLeaseExpiry|lateKeys)$/;
@@ -81,5 +80,5 @@ function labelOf(path: string): string {
         .toLowerCase(),
     )
     .join(": ");
-  return words.charAt(0).toUpperCase() + words.slice(1);
+  return asTitle(words);
 }

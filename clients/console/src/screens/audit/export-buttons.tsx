@@ -1,10 +1,9 @@
 import { useState } from "react";
 import { formatCount, formatNoun } from "../../format/quantity.ts";
 import { download } from "../../parts/download.ts";
-import { FailureText } from "../../parts/list-states.tsx";
+import { ActionError } from "../../parts/list-states.tsx";
 import { useNotice } from "../../parts/notice.tsx";
 import { readPages } from "../../parts/pages.ts";
-import { readFailure } from "../../session/failure.ts";
 import common from "../../styles/common.module.css";
 import { type ExportFormat, exportText } from "./export-format.ts";
 import type { Filters } from "./filters.ts";
@@ -75,9 +74,7 @@ export function ExportButtons({ filters }: { readonly filters: Filters }) {
           </>
         )}
       </p>
-      <div role="alert" className={common.problem}>
-        {error !== undefined && <FailureText failure={readFailure(error)} />}
-      </div>
+      <ActionError error={error} />
     </>
   );
 }

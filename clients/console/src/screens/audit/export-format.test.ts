@@ -9,6 +9,7 @@ const EVENT = create(AuditEventSchema, {
   at: timestampFromDate(new Date("2026-11-23T18:06:17.250Z")),
   tenant: "acme",
   actor: "7k2m9q4x1c8v5b3n",
+  actorLabel: "on call",
   action: "SuspendTenant",
   target: "tenant acme",
   outcome: AuditEvent_Outcome.DONE,
@@ -22,8 +23,8 @@ const EVENT = create(AuditEventSchema, {
 it("an event is one line of CSV, with the headings before it", () => {
   expect(exportText("csv", [EVENT])).toBe(
     [
-      "id,at,tenant,actor,action,target,outcome,denial,calls,reason,before,after,request_id",
-      `7,2026-11-23T18:06:17.250Z,acme,7k2m9q4x1c8v5b3n,SuspendTenant,tenant acme,done,,1,"'=cmd|""/c calc""!A1, late\nagain","{""state"":""ACTIVE""}","{""state"":""SUSPENDED""}",request-1`,
+      "id,at,tenant,actor,actor_label,action,target,outcome,denial,calls,reason,before,after,request_id",
+      `7,2026-11-23T18:06:17.250Z,acme,7k2m9q4x1c8v5b3n,on call,SuspendTenant,tenant acme,done,,1,"'=cmd|""/c calc""!A1, late\nagain","{""state"":""ACTIVE""}","{""state"":""SUSPENDED""}",request-1`,
       "",
     ].join("\r\n"),
   );

@@ -11,8 +11,8 @@ import { csvLine } from "@onceward/words/csv";
 export type ExportFormat = "csv" | "jsonl";
 
 const HEADINGS = [
-  ...["id", "at", "tenant", "actor", "action", "target", "outcome", "denial", "calls", "reason"],
-  ...["before", "after", "request_id"],
+  ...["id", "at", "tenant", "actor", "actor_label", "action", "target", "outcome", "denial", "calls"],
+  ...["reason", "before", "after", "request_id"],
 ] as const;
 
 /** Returns a file of events: comma-separated values with a line of headings, or a JSON object on each line. */
@@ -28,17 +28,17 @@ export function exportText(format: ExportFormat, events: readonly AuditEvent[]):
 }
 
 function cellsOf(event: AuditEvent): readonly string[] {
-  const { id, at, tenant, actor, action, target, outcome, denial, calls, reason, requestId } = event;
+  const { id, at, tenant, actor, actorLabel, action, target, outcome, denial, calls, ...others } = event;
   const json = toJson(AuditEventSchema, event) as { readonly before?: unknown; readonly after?: unknown };
   return [
     String(id),
     at === undefined ? "" : timestampDate(at).toISOString(),
-    ...[tenant, actor, action, target],
+    ...[tenant, actor, actorLabel, action, target],
     outcome === AuditEvent_Outcome.DENIED ? "denied" : "done",
     denial,
     String(calls),
-    reason,
+    others.reason,
     ...[json.before, json.after].map((values) => (values === undefined ? "" : JSON.stringify(values))),
-    requestId,
+    others.requestId,
   ];
 }

@@ -11,11 +11,8 @@ import { type Filters, requestOf } from "./filters.ts";
 
 type AuditPage = Pick<ListAuditEventsResponse, "events" | "nextPageToken">;
 
-/** Which page of a list is asked for. */
-interface PageRequest {
-  readonly pageSize: number;
-  readonly pageToken: string;
-}
+/** Which page of a list is asked for. Default of the size: the server's. */
+type PageRequest = { readonly pageSize?: number; readonly pageToken: string };
 
 /** Returns the function that reads a page of the events that match filters, newest first, by the service of the session's role. */
 export function useListEvents() {

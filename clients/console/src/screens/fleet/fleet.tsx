@@ -6,9 +6,9 @@ import {
   OperatorService,
   type TenantUsage,
 } from "@onceward/gen/onceward/v1/operator_pb.ts";
-import type { UsageNow } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { degradedStates } from "@onceward/words/degraded";
-import { REFUSALS } from "@onceward/words/refusals";
+import { refusedBesideClaims } from "@onceward/words/refusals";
+import { formatLatency } from "@onceward/words/words";
 import { formatEstimate, formatNoun, formatShare } from "../../format/quantity.ts";
 import { CliHint, Runbook } from "../../parts/copy-button.tsx";
 import { DataTable } from "../../parts/data-table.tsx";
@@ -34,19 +34,15 @@ const BUSIEST = { order: ListTenantUsageRequest_Order.RATE, pageSize: 50 };
 function nowOf(tenants: readonly TenantUsage[]): readonly string[] {
   const now = tenants.flatMap(({ now: minute }) => (minute === undefined ? [] : [minute]));
   const claims = now.reduce((sum, minute) => sum + Number(minute.claims), 0);
-  const refused = now.reduce((sum, minute) => sum + refusedOf(minute), 0);
+  const refused = now.reduce((sum, minute) => sum + refusedBesideClaims(minute), 0);
   const latencies = now.flatMap(({ p99Latency }) =>
     p99Latency === undefined ? [] : [durationMs(p99Latency)],
   );
   if (claims + refused === 0) return [];
   return [
     `${formatShare(refused / (claims + refused))} of claims refused in the last minute`,
-    ...(latencies.length === 0 ? [] : [`p99 at most ${formatEstimate(Math.max(...latencies))} ms`]),
+    ...(latencies.length === 0 ? [] : [`p99 ${formatLatency(Math.max(...latencies))}`]),
   ];
-}
-
-function refusedOf(minute: UsageNow): number {
-  return REFUSALS.reduce((sum, name) => sum + Number(minute[name]), Number(minute.lateKeysRefused));
 }
 
 /** The screen "Fleet": the replicas, what degrades them, and what doctor finds. */

@@ -1,17 +1,16 @@
-import { timestampDate } from "@bufbuild/protobuf/wkt";
+import { type Duration, durationMs, timestampDate } from "@bufbuild/protobuf/wkt";
 import type { Replica, ReplicaLoad } from "@onceward/gen/onceward/v1/operator_pb.ts";
 import { degradedWords } from "@onceward/words/degraded";
 import type { ReactNode } from "react";
-import { formatEstimate } from "../../format/quantity.ts";
+import { formatDuration } from "../../format/duration.ts";
+import { formatCount, formatEstimate } from "../../format/quantity.ts";
 import { formatRelative } from "../../format/time.ts";
 import { type Column, type Columns, DataTable } from "../../parts/data-table.tsx";
 import { Empty } from "../../parts/list-states.tsx";
-import { Quantity } from "../../parts/quantity.tsx";
 import { StateMark } from "../../parts/state-mark.tsx";
 import { Time } from "../../parts/time.tsx";
 import { UserText } from "../../parts/user-text.tsx";
 import common from "../../styles/common.module.css";
-import { clockWords } from "./fleet-words.ts";
 
 interface ReplicasProps {
   readonly replicas: readonly Replica[];
@@ -62,8 +61,8 @@ export function Replicas({ replicas, hereId, readAt }: ReplicasProps) {
 /** A replica has no load before its first heartbeat. */
 const LOAD_COLUMNS: readonly Column<Replica>[] = [
   load("Operations a second", ({ operationsPerSecond }) => formatEstimate(operationsPerSecond)),
-  load("Calls in flight", ({ callsInFlight }) => <Quantity value={callsInFlight} />),
-  load("Connections", ({ connections }) => <Quantity value={connections} />),
+  load("Calls in flight", ({ callsInFlight }) => formatCount(callsInFlight)),
+  load("Connections", ({ connections }) => formatCount(connections)),
   load("Postgres pool, busy", ({ poolBusy, poolSize, poolAwaited }) => (
     <>
       {poolBusy} of {poolSize}
@@ -92,4 +91,12 @@ function Heartbeat({ at, readAt }: { readonly at: Replica["seenAt"]; readonly re
   // The clocks of the browser and the database differ.
   const now = new Date(Math.max(readAt.getTime(), seenAt.getTime()));
   return <time dateTime={seenAt.toISOString()}>{formatRelative(seenAt, now)}</time>;
+}
+
+/** Returns how a replica's clock differs from the database's, such as "12 ms ahead". */
+export function clockWords(offset: Duration | undefined): string {
+  if (offset === undefined) return "-";
+  const aheadMs = durationMs(offset);
+  if (aheadMs === 0) return "in step";
+  return `${formatDuration(Math.abs(aheadMs))} ${aheadMs > 0 ? "ahead" : "behind"}`;
 }

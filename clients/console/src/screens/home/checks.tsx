@@ -9,10 +9,10 @@ import {
 import { AuditEvent_Outcome, type UsageNow } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { defectTitle } from "@onceward/words/key-quality-words";
 import { ALL_REFUSALS, type RefusalCounts, refusalWords, refusedCount } from "@onceward/words/refusals";
-import { Fragment, type ReactNode } from "react";
-import { Link } from "wouter";
+import type { ReactNode } from "react";
 import { formatDuration } from "../../format/duration.ts";
 import { asTitle, formatCount, formatNoun, inSentence } from "../../format/quantity.ts";
+import { NamespaceLinks } from "../../parts/namespace-links.tsx";
 import type { Mark } from "../../parts/state-mark.tsx";
 import { Time, useNow } from "../../parts/time.tsx";
 import { useAmbiguousCount, useUnfinishedJobs } from "../../parts/work-counts.ts";
@@ -172,37 +172,24 @@ export function useRetentionCheck(namespace: string): Check {
     ...(undeclared.data?.names ?? []),
   ];
   const advised = useAdvice(namespace === "" ? listedNames : [namespace]);
-  const base = { name: "Retention too short", href: "/namespaces" };
-  const isListed = namespace !== "" || (declared.data !== undefined && undeclared.data !== undefined);
-  const error = declared.error ?? undeclared.error;
-  if (!isListed && error !== null) return { ...base, finding: unanswered(error) };
-  const isAnswered = advised.every(
-    ({ advice, error: failed }) => advice !== undefined || failed !== undefined,
-  );
-  if (!isListed || !isAnswered) return { ...base, finding: undefined };
-  const short = advised.filter(({ advice }) => advice?.verdict === "too short");
-  const isPart =
-    namespace === "" &&
-    (listedNames.length > advised.length ||
-      declared.data?.nextPageToken !== "" ||
-      undeclared.data?.nextPageToken !== "");
-  const scope = isPart ? ` Of the first ${advised.length} namespaces.` : "";
-  if (short.length === 0) return { ...base, finding: noneOf(advised.length, isPart) };
-  const word = formatNoun(short.length, "namespace", "namespaces");
-  const detail = (
-    <>
-      {short.map(({ name }, index) => (
-        <Fragment key={name}>
-          {index > 0 && ", "}
-          <Link href={`/namespaces/${name}`}>{name}</Link>
-        </Fragment>
-      ))}
-      {": duplicates come after their key was forgotten, and take effect a second time."}
-      {scope}
-    </>
-  );
-  const headline = `The retention of ${word} is too short`;
-  return { ...base, finding: { tone: "attention", word, headline, detail } };
+  const isAdvised = advised.every(({ advice, error }) => advice !== undefined || error !== undefined);
+  const lists = namespace === "" ? [declared, undeclared] : [];
+  const questions = [...lists, { data: isAdvised || undefined, error: null }];
+  return checkOf("Retention too short", "/namespaces", questions, () => {
+    const short = advised.filter(({ advice }) => advice?.verdict === "too short");
+    const isPart =
+      listedNames.length > ADVISED_AT_ONCE || lists.some(({ data }) => data?.nextPageToken !== "");
+    if (short.length === 0) return noneOf(advised.length, isPart);
+    const word = formatNoun(short.length, "namespace", "namespaces");
+    const detail = (
+      <>
+        <NamespaceLinks names={short.map(({ name }) => name)} />
+        {": duplicates come after their key was forgotten, and take effect a second time."}
+        {isPart && ` Of the first ${advised.length} namespaces.`}
+      </>
+    );
+    return { tone: "attention", word, headline: `The retention of ${word} is too short`, detail };
+  });
 }
 
 /** Namespaces whose keys are suspected of a defect. */

@@ -127,7 +127,8 @@ function Dashboard({ checks, namespace, recent, now }: AnswersProps) {
           options={Object.fromEntries(offered.map(([each, { label }]) => [each, label]))}
         />
       </FilterBar>
-      <Traffic namespace={namespace} now={now} range={range} />
+      {now !== undefined && now.namespaces.length > 1 && <NowTable namespaces={now.namespaces} />}
+      {range === "1h" ? <Minutes /> : <Hours namespace={namespace} range={range} />}
     </>
   );
 }
@@ -209,21 +210,6 @@ function DuplicatesStopped({ bars, now }: { readonly bars: readonly Bar[]; reado
       of {formatNoun(totalOf(bars, "claims"), "claim", "claims")}
       {now !== undefined && `. Now ${nowWords(now)}.`}
     </p>
-  );
-}
-
-interface TrafficProps {
-  readonly namespace: string;
-  readonly now: GetUsageNowResponse | undefined;
-  readonly range: Range;
-}
-
-function Traffic({ namespace, now, range }: TrafficProps) {
-  return (
-    <>
-      {now !== undefined && now.namespaces.length > 1 && <NowTable namespaces={now.namespaces} />}
-      {range === "1h" ? <Minutes /> : <Hours namespace={namespace} range={range} />}
-    </>
   );
 }
 

@@ -1,9 +1,9 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { UsageHourSchema } from "@onceward/gen/onceward/v1/tenant_pb.ts";
-import { refusalWords } from "@onceward/words/refusals";
 import { describe, expect, it } from "vitest";
-import { barOf, HOUR_MS, lastOf, ofHour, sumByBar, totalOf } from "./hours.ts";
+import { HOUR_MS } from "../../format/duration.ts";
+import { barOf, lastOf, ofHour, sumByBar, totalOf } from "./hours.ts";
 
 const CURRENT = new Date("2026-11-23T18:00:00Z");
 
@@ -48,25 +48,6 @@ describe("the bars of Home", () => {
   it("begin at the full hour", () => {
     expect(barOf(new Date("2026-11-23T18:59:59.999Z"), "24h")).toEqual(CURRENT);
   });
-});
-
-it("each reason of a refusal is named with its count", () => {
-  const none = {
-    refusedByRate: 0n,
-    refusedByConcurrency: 0n,
-    refusedByRecords: 0n,
-    refusedByBytes: 0n,
-    lateKeysRefused: 0n,
-    mismatches: 0n,
-    fenced: 0n,
-    wouldBeRefused: 0n,
-  };
-  expect(refusalWords(none)).toEqual([]);
-  expect(refusalWords({ ...none, refusedByRate: 8164n, lateKeysRefused: 11, wouldBeRefused: 1n })).toEqual([
-    "8,164 refused by the rate limit",
-    "11 refused because the key is too old",
-    "1 beyond a quota that only counts",
-  ]);
 });
 
 it("a range is said in a sentence", () => {

@@ -1,10 +1,7 @@
 import { timestampDate } from "@bufbuild/protobuf/wkt";
 import type { UsageHour, UsageMinute } from "@onceward/gen/onceward/v1/tenant_pb.ts";
-import { ALL_REFUSALS, REFUSALS } from "@onceward/words/refusals";
-
-const MINUTE_MS = 60_000;
-export const HOUR_MS = 60 * MINUTE_MS;
-const DAY_MS = 24 * HOUR_MS;
+import { ALL_REFUSALS, refusedBesideClaims } from "@onceward/words/refusals";
+import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../format/duration.ts";
 
 /** What a chart can show, by the words of the address: bars of equal times, the last one of the present. */
 export const RANGES = {
@@ -75,7 +72,7 @@ export function ofHour(row: UsageHour): Counted {
     claims: Number(row.claims),
     duplicates: Number(row.replayed + row.inProgress),
     ambiguous: Number(row.ambiguous),
-    refused: REFUSALS.reduce((sum, name) => sum + Number(row[name]), Number(row.lateKeysRefused)),
+    refused: refusedBesideClaims(row),
     wouldBeRefused: Number(row.wouldBeRefused),
   };
 }

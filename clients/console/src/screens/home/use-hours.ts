@@ -2,10 +2,11 @@ import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { callUnaryMethod, useQuery, useTransport } from "@connectrpc/connect-query";
 import { GetUsageRequest_Grouping, TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import { useQuery as usePlainQuery } from "@tanstack/react-query";
+import { HOUR_MS } from "../../format/duration.ts";
 import { readPages } from "../../parts/pages.ts";
 import { useNow } from "../../parts/time.tsx";
 import { useLiveInterval } from "../../shell/live.ts";
-import { type Bar, barOf, firstOf, HOUR_MS, ofHour, ofMinute, type Range, sumByBar } from "./hours.ts";
+import { type Bar, barOf, firstOf, ofHour, ofMinute, type Range, sumByBar } from "./hours.ts";
 
 /** Of sums: an answer has fewer hours only where a tenant has so many namespaces that adding them takes longer than a second. */
 const SUMS = { grouping: GetUsageRequest_Grouping.HOUR, pageSize: 1_000 };

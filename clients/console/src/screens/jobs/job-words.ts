@@ -6,19 +6,16 @@ import type { Mark } from "../../parts/state-mark.tsx";
 
 /** Returns a job's state, for StateMark. */
 export function stateOf({ state }: Pick<RecordJob, "state">): Mark {
-  switch (state) {
-    case RecordJob_State.WAITING:
-      return { tone: "quiet", word: "waiting" };
-    case RecordJob_State.RUNNING:
-      return { tone: "busy", word: "running" };
-    case RecordJob_State.DONE:
-      return { tone: "good", word: "done" };
-    case RecordJob_State.CANCELLED:
-      return { tone: "bad", word: "cancelled" };
-    default:
-      return { tone: "quiet", word: "unknown" };
-  }
+  return MARKS[state] ?? MARKS[RecordJob_State.UNSPECIFIED];
 }
+
+const MARKS: Readonly<Record<RecordJob_State, Mark>> = {
+  [RecordJob_State.UNSPECIFIED]: { tone: "quiet", word: "unknown" },
+  [RecordJob_State.WAITING]: { tone: "quiet", word: "waiting" },
+  [RecordJob_State.RUNNING]: { tone: "busy", word: "running" },
+  [RecordJob_State.DONE]: { tone: "good", word: "done" },
+  [RecordJob_State.CANCELLED]: { tone: "bad", word: "cancelled" },
+};
 
 /** Returns the id of a job; undefined: the text is not an id. An id of the contract is an int64; a longer text names no job. */
 export function parseJobId(text: string): bigint | undefined {

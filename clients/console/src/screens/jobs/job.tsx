@@ -1,13 +1,13 @@
 import { Code } from "@connectrpc/connect";
 import { useQuery } from "@connectrpc/connect-query";
-import { type GetRecordJobResponse, TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
+import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import { type RecordJob, RecordJob_Kind, RecordJob_State } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { isUnfinished, titleOf } from "@onceward/words/job-words";
 import { Link, useParams } from "wouter";
+import { formatCount } from "../../format/quantity.ts";
 import { CliHint } from "../../parts/copy-button.tsx";
 import { Facts } from "../../parts/facts.tsx";
 import { Empty, Unanswered } from "../../parts/list-states.tsx";
-import { Quantity } from "../../parts/quantity.tsx";
 import { StateMark } from "../../parts/state-mark.tsx";
 import { Time } from "../../parts/time.tsx";
 import { readFailure } from "../../session/failure.ts";
@@ -41,7 +41,7 @@ function Content({ id }: { readonly id: bigint }) {
   const reply = useQuery(
     TenantAdminService.method.getRecordJob,
     { id },
-    { refetchInterval: ({ state }) => isRunning(state.data) && live },
+    { refetchInterval: ({ state: { data } }) => data?.job && isUnfinished(data.job) && live },
   );
   if (reply.error !== null && readFailure(reply.error).code === Code.NotFound) {
     return <Empty command="onceward jobs list">There is no such job, or it is no longer stored.</Empty>;
@@ -69,8 +69,8 @@ function JobFacts({ job }: { readonly job: RecordJob }) {
         Namespace: namespace || "all",
         State: <StateMark {...stateOf(job)} />,
         Progress: <JobProgress job={job} />,
-        "Records examined": <Quantity value={recordsExamined} />,
-        "No longer ambiguous": kind === RecordJob_Kind.RESOLVE && <Quantity value={recordsLeftAlone} />,
+        "Records examined": formatCount(recordsExamined),
+        "No longer ambiguous": kind === RecordJob_Kind.RESOLVE && formatCount(recordsLeftAlone),
         "Changed records": (
           <>
             {list && <Link href={list.path}>{list.label}</Link>}
@@ -84,8 +84,4 @@ function JobFacts({ job }: { readonly job: RecordJob }) {
       }}
     />
   );
-}
-
-function isRunning(reply: GetRecordJobResponse | undefined): boolean {
-  return reply?.job !== undefined && isUnfinished(reply.job);
 }

@@ -4,16 +4,13 @@ import { isUnfinished, titleOf } from "@onceward/words/job-words";
 import { formatNoun } from "../../format/quantity.ts";
 import { type Columns, DataTable } from "../../parts/data-table.tsx";
 import { List, usePage } from "../../parts/list.tsx";
-import { Empty } from "../../parts/list-states.tsx";
 import { StateMark } from "../../parts/state-mark.tsx";
 import { Time } from "../../parts/time.tsx";
 import { Screen } from "../../shell/screen.tsx";
 import { CancelButton, JobProgress } from "./job-parts.tsx";
 import { stateOf } from "./job-words.ts";
 
-const PAGE_SIZE = 50;
 const REFRESH_MS = 5_000;
-const COMMAND = "onceward jobs list";
 
 const COLUMNS: Columns<RecordJob> = [
   ["What it does", titleOf],
@@ -28,7 +25,7 @@ const COLUMNS: Columns<RecordJob> = [
 
 /** The background changes of records, newest first. */
 export default function Jobs() {
-  const page = usePage(TenantAdminService.method.listRecordJobs, { pageSize: PAGE_SIZE }, REFRESH_MS);
+  const page = usePage(TenantAdminService.method.listRecordJobs, {}, REFRESH_MS);
   return (
     <Screen
       title="Jobs"
@@ -38,12 +35,8 @@ export default function Jobs() {
         page={page}
         rows={8}
         isEmpty={({ jobs }) => jobs.length === 0}
-        empty={
-          <Empty command={COMMAND}>
-            No background changes yet. One begins when a change concerns stored records.
-          </Empty>
-        }
-        command={COMMAND}
+        empty="No background changes yet. One begins when a change concerns stored records."
+        command="onceward jobs list"
       >
         {({ jobs }) => (
           <DataTable

@@ -1,12 +1,11 @@
 import { type KeyQuality, TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import { Link } from "wouter";
 import { commandLine } from "../../format/command.ts";
+import { formatCount } from "../../format/quantity.ts";
 import { DataTable } from "../../parts/data-table.tsx";
 import { TextField } from "../../parts/field.tsx";
 import { FilterBar, useFilters } from "../../parts/filter-bar.tsx";
 import { List, usePage } from "../../parts/list.tsx";
-import { Empty } from "../../parts/list-states.tsx";
-import { Quantity } from "../../parts/quantity.tsx";
 import { Time } from "../../parts/time.tsx";
 import { Screen } from "../../shell/screen.tsx";
 import { NamespaceQuality, Undecided } from "./namespace-quality.tsx";
@@ -27,11 +26,8 @@ export default function KeyQualityScreen() {
         page={page}
         rows={12}
         isEmpty={({ namespaces }) => namespaces.length === 0}
-        empty={
-          <Empty command={commandLine("onceward keys quality", {}, namespace === "" ? [] : [namespace])}>
-            No claim was counted in the last 30 days.
-          </Empty>
-        }
+        empty="No claim was counted in the last 30 days."
+        command={commandLine("onceward keys quality", {}, namespace === "" ? [] : [namespace])}
       >
         {({ namespaces }) => (
           <>
@@ -60,7 +56,7 @@ function Unsuspected({ qualities }: { readonly qualities: readonly KeyQuality[] 
         caption="Namespaces whose keys look right"
         columns={[
           ["Namespace", ({ namespace }) => namespace],
-          ["Claims", ({ claims }) => <Quantity value={claims} />, "number"],
+          ["Claims", ({ claims }) => formatCount(claims), "number"],
           ["Counted since", ({ observedSince }) => <Time at={observedSince} form="absolute" />],
           ["Too early to say", ({ undecided }) => <Undecided undecided={undecided} />],
           ["Policy", ({ namespace }) => <Link href={`/namespaces/${namespace}`}>Show the policy</Link>],

@@ -18,7 +18,6 @@ import { Time } from "../../parts/time.tsx";
 import { UserText } from "../../parts/user-text.tsx";
 import styles from "../../styles/charts.module.css";
 import common from "../../styles/common.module.css";
-import { placeInterval } from "./quality-words.ts";
 
 /** A namespace with suspicions: each with its advice, its evidence and examples. */
 export function NamespaceQuality({ quality }: { readonly quality: KeyQuality }) {
@@ -178,4 +177,11 @@ export function Undecided({ undecided }: { readonly undecided: readonly Undecide
       ))}
     </ul>
   );
+}
+
+/** Returns where an interval of shares from 0 to 1 and its estimate are in a picture of a given width, in its units. It is never narrower than a unit, so that it is seen. */
+export function placeInterval(low: number, share: number, high: number, width: number) {
+  const place = (value: number) => Math.min(1, Math.max(0, value)) * width;
+  const wide = Math.max(1, place(high) - place(low));
+  return { from: Math.min(place(low), width - wide), width: wide, at: place(share) };
 }

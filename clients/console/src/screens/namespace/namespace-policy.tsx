@@ -84,11 +84,8 @@ export function NamespacePolicy({ name, namespace, tenant }: NamespacePolicyProp
   );
 }
 
-/** What is known of a name. */
-interface FoundNamespace {
-  /** Undefined: it is not declared. */
-  readonly namespace: Namespace | undefined;
-}
+/** What is known of a name; `namespace` is undefined if it is not declared. */
+type FoundNamespace = Pick<NamespacePolicyProps, "namespace">;
 
 /**
  * Reads a namespace. That it is not declared is an answer, not an error: a query in error begins at nothing when it is read

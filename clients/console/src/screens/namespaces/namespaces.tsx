@@ -78,18 +78,13 @@ function listHref(list: string, prefix: string): string {
   return hereWith(query === "" ? "" : `?${query}`);
 }
 
-interface ListedProps {
-  /** With which the names begin; empty: any. */
-  readonly prefix: string;
-}
-
 /** Returns a sentence about a list without a namespace. */
 function noneOf(prefix: string, otherwise: string): string {
   return prefix === "" ? otherwise : `No namespace of this list begins with ${prefix}.`;
 }
 
 /** The namespaces with a policy of their own, by name; if they are one page, those with late duplicates first. */
-function DeclaredNamespaces({ prefix }: ListedProps) {
+function DeclaredNamespaces({ prefix }: { readonly prefix: string }) {
   const { token } = usePageToken();
   const request = { pageSize: ADVISED_AT_ONCE, namePrefix: prefix };
   const page = usePage(TenantAdminService.method.listNamespaces, request);
@@ -106,6 +101,7 @@ function DeclaredNamespaces({ prefix }: ListedProps) {
           )}
         </Empty>
       }
+      command="onceward namespaces list"
     >
       {({ namespaces, totalSize, nextPageToken }) => (
         <AdviceTable
@@ -127,7 +123,7 @@ function overridesOf(policy: Policy | undefined): string {
 }
 
 /** The namespaces that have records and no policy of their own, by name. */
-function UndeclaredNamespaces({ prefix }: ListedProps) {
+function UndeclaredNamespaces({ prefix }: { readonly prefix: string }) {
   const request = { pageSize: ADVISED_AT_ONCE, namePrefix: prefix };
   const page = usePage(TenantAdminService.method.listUndeclaredNamespaces, request);
   return (
@@ -135,11 +131,8 @@ function UndeclaredNamespaces({ prefix }: ListedProps) {
       page={page}
       rows={8}
       isEmpty={({ names }) => names.length === 0}
-      empty={
-        <Empty command="onceward namespaces undeclared">
-          {noneOf(prefix, "Every namespace that has records is declared.")}
-        </Empty>
-      }
+      empty={noneOf(prefix, "Every namespace that has records is declared.")}
+      command="onceward namespaces undeclared"
     >
       {({ names }) => (
         <AdviceTable
@@ -191,7 +184,7 @@ function lateOf({ advice }: AdvisedNamespace): number {
 }
 
 /** Lists the namespaces that begin with what is typed, and opens one: Enter opens the first of them, or the name as it is. */
-function Jump({ prefix }: ListedProps) {
+function Jump({ prefix }: { readonly prefix: string }) {
   const [, navigate] = useLocation();
   const { list } = useFilters(["list"]);
   const [typed, setTyped] = useState(prefix);

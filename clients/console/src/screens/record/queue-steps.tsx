@@ -1,6 +1,6 @@
 import type { Record } from "@onceward/gen/onceward/v1/record_pb.ts";
 import { recordHref } from "@onceward/words/record-address";
-import { type ReactNode, useRef } from "react";
+import { useRef } from "react";
 import { Link, useLocation } from "wouter";
 import { pageHref, useQueryText } from "../../parts/pages.ts";
 import { useShortcut } from "../../shell/use-shortcut.ts";
@@ -22,10 +22,7 @@ interface Place {
  * Returns the links from a record to those around it in the queue, which the keys J and K follow, and where a decision leads: to the
  * next record, or to the queue after the last one. A record that was settled leaves the queue, and keeps its place until then.
  */
-export function useQueueSteps(record: Record | undefined): {
-  readonly nav: ReactNode;
-  readonly next: string;
-} {
+export function useQueueSteps(record: Record | undefined) {
   const search = useQueryText();
   const [, navigate] = useLocation();
   const { data } = useQueue(useQueueFilters());

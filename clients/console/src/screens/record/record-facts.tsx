@@ -4,14 +4,12 @@ import { type Record, Record_State, Result_Kind } from "@onceward/gen/onceward/v
 import { type GetKeyHistoryResponse, TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import { keyHistoryOf, NO_HISTORY } from "@onceward/words/key-history";
 import { leaseOf } from "@onceward/words/record-lease";
-import { useState } from "react";
 import { Link } from "wouter";
 import { formatHex } from "../../format/payload.ts";
-import { formatNoun } from "../../format/quantity.ts";
+import { formatCount, formatNoun } from "../../format/quantity.ts";
 import { Facts } from "../../parts/facts.tsx";
 import { Unanswered } from "../../parts/list-states.tsx";
-import { Payload } from "../../parts/payload.tsx";
-import { Quantity } from "../../parts/quantity.tsx";
+import { Hidden, Payload } from "../../parts/payload.tsx";
 import { StateMark } from "../../parts/state-mark.tsx";
 import { Time } from "../../parts/time.tsx";
 import { UserText } from "../../parts/user-text.tsx";
@@ -28,7 +26,7 @@ export function RecordFacts({ record }: { readonly record: Record }) {
         of={{
           Namespace: <Link href={`/namespaces/${encodeURIComponent(namespace)}`}>{namespace}</Link>,
           Owner: owner === "" ? "none" : <UserText>{owner}</UserText>,
-          Attempt: <Quantity value={attempt} />,
+          Attempt: formatCount(attempt),
           "Fencing token": <code>{String(fencingToken)}</code>,
           Fingerprint: <Fingerprint record={record} />,
           "Last checkpoint": checkpoint && (
@@ -101,30 +99,13 @@ export function RecordResult({ record: { state, result, resultExpired } }: { rea
 }
 
 function Metadata({ metadata }: { readonly metadata: Readonly<{ [name: string]: string }> }) {
-  const [isShown, setShown] = useState(false);
   const entries = Object.entries(metadata);
   if (entries.length === 0) return undefined;
+  const texts = entries.map(([name, value]) => [name, <UserText key={name}>{value}</UserText>] as const);
   return (
-    <div>
-      <button type="button" aria-expanded={isShown} onClick={() => setShown(!isShown)}>
-        {isShown ? "Hide the metadata" : "Show the metadata"}
-      </button>{" "}
-      {formatNoun(entries.length, "entry", "entries")}
-      {isShown && (
-        <dl>
-          {entries.map(([name, value]) => (
-            <div key={name}>
-              <dt>
-                <UserText>{name}</UserText>
-              </dt>
-              <dd>
-                <UserText>{value}</UserText>
-              </dd>
-            </div>
-          ))}
-        </dl>
-      )}
-    </div>
+    <Hidden name="the metadata" about={formatNoun(entries.length, "entry", "entries")}>
+      <Facts of={Object.fromEntries(texts)} />
+    </Hidden>
   );
 }
 

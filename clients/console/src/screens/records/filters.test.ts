@@ -1,7 +1,15 @@
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { Record_State } from "@onceward/gen/onceward/v1/record_pb.ts";
 import { expect, it } from "vitest";
-import { commandOf, FILTERS, type Filters, fingerprintProblem, jobProblem, requestOf } from "./filters.ts";
+import {
+  commandOf,
+  FILTERS,
+  type Filters,
+  fingerprintProblem,
+  jobProblem,
+  looksLike,
+  requestOf,
+} from "./filters.ts";
 
 const NONE = Object.fromEntries(FILTERS.map((name) => [name, ""])) as Filters;
 
@@ -50,4 +58,11 @@ it("the id of a job is a positive number", () => {
   expect(jobProblem("12")).toBeUndefined();
   for (const id of ["0", "-1", "1e9", "9".repeat(19)]) expect(jobProblem(id), id).toBeDefined();
   expect(requestOf({ ...NONE, job: "twelve" })).not.toHaveProperty("recordJob");
+});
+
+it("a fingerprint and a request id are told from keys by their form", () => {
+  expect(looksLike(` ${"0F".repeat(32)}\n`)).toBe("fingerprint");
+  expect(looksLike("0f".repeat(31))).toBe("key");
+  expect(looksLike("0197f3c8-1d2e-7abc-8def-0123456789ab")).toBe("request id");
+  expect(looksLike("order-0197f3c8-1d2e-7abc-8def-0123456789ab")).toBe("key");
 });

@@ -2,14 +2,12 @@ import { MAX_KEY_BYTES, MAX_OWNER_BYTES } from "@onceward/gen/limits.ts";
 import type { Record } from "@onceward/gen/onceward/v1/record_pb.ts";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import { recordHref } from "@onceward/words/record-address";
-import { formatNoun } from "../../format/quantity.ts";
+import { formatCount, formatNoun } from "../../format/quantity.ts";
 import { type Columns, DataTable } from "../../parts/data-table.tsx";
 import { SelectField, TextField } from "../../parts/field.tsx";
 import { FilterBar, NamespaceField, TimeField, useFilters, useNamespace } from "../../parts/filter-bar.tsx";
 import { List, usePage } from "../../parts/list.tsx";
-import { Empty } from "../../parts/list-states.tsx";
 import { usePageToken } from "../../parts/pages.ts";
-import { Quantity } from "../../parts/quantity.tsx";
 import { RecordStateMark } from "../../parts/record-state.tsx";
 import { Time } from "../../parts/time.tsx";
 import { UserText } from "../../parts/user-text.tsx";
@@ -32,7 +30,7 @@ const COLUMNS: Columns<Record> = [
   ["Key", ({ key }) => <UserText>{key}</UserText>],
   ["Namespace", ({ namespace }) => namespace],
   ["State", (record) => <RecordStateMark record={record} />],
-  ["Attempt", ({ attempt }) => <Quantity value={attempt} />, "number"],
+  ["Attempt", ({ attempt }) => formatCount(attempt), "number"],
   ["Owner", ({ owner }) => (owner === "" ? "none" : <UserText>{owner}</UserText>)],
   ["Claimed", ({ claimedAt }) => <Time at={claimedAt} />],
   ["Key kept until", ({ expiresAt }) => <Time at={expiresAt} />],
@@ -97,7 +95,6 @@ function RecordList({ filters }: { readonly filters: Filters }) {
   const { token } = usePageToken();
   const request = { ...requestOf(filters), pageSize: PAGE_SIZE };
   const list = usePage(TenantAdminService.method.listRecords, request);
-  const command = commandOf(filters);
   const isFiltered = token !== "" || FILTERS.some((name) => filters[name] !== "");
   return (
     <List
@@ -105,13 +102,11 @@ function RecordList({ filters }: { readonly filters: Filters }) {
       rows={12}
       isEmpty={({ records }) => records.length === 0}
       empty={
-        <Empty command={command}>
-          {isFiltered
-            ? `No ${token === "" ? "record matches" : "more records match"}.`
-            : "No key has been claimed, or all records have ended."}
-        </Empty>
+        isFiltered
+          ? `No ${token === "" ? "record matches" : "more records match"}.`
+          : "No key has been claimed, or all records have ended."
       }
-      command={command}
+      command={commandOf(filters)}
     >
       {({ records, nextPageToken }) => (
         <>

@@ -4,9 +4,9 @@ import type { Record } from "@onceward/gen/onceward/v1/record_pb.ts";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import { recordHref } from "@onceward/words/record-address";
 import { useQuery } from "@tanstack/react-query";
-import { Fragment } from "react";
 import { Link, Redirect } from "wouter";
 import { Unanswered } from "../../parts/list-states.tsx";
+import { NamespaceLinks } from "../../parts/namespace-links.tsx";
 import { useNamespaceNames } from "../../parts/namespace-names.ts";
 import { UserText } from "../../parts/user-text.tsx";
 import { useSession } from "../../session/session.ts";
@@ -47,14 +47,7 @@ export function SearchResults({ text }: { readonly text: string }) {
     <section aria-label="Search" role="status">
       {namespaces.names.length > 0 && (
         <p>
-          {"Namespaces that begin with it: "}
-          {namespaces.names.map((name, index) => (
-            <Fragment key={name}>
-              {index > 0 && ", "}
-              <Link href={`/namespaces/${name}`}>{name}</Link>
-            </Fragment>
-          ))}
-          .
+          Namespaces that begin with it: <NamespaceLinks names={namespaces.names} />.
         </p>
       )}
       <p>

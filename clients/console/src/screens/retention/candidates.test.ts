@@ -1,8 +1,7 @@
 import type { Advice, Candidate, Evidence } from "@onceward/words/retention-advice";
 import { describe, expect, it } from "vitest";
+import { HOUR_MS } from "../../format/duration.ts";
 import { proposalOf } from "./candidates.ts";
-
-const HOUR_MS = 3_600_000;
 
 function late(perMonth: number, high = perMonth): Evidence {
   const counts = { daysWithLate: 1, daysObserved: 28, claims: 2_512, maxPerMillion: 45_621 };

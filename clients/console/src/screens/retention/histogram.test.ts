@@ -1,8 +1,6 @@
 import { expect, it } from "vitest";
+import { DAY_MS, MINUTE_MS } from "../../format/duration.ts";
 import { histogramOf } from "./histogram.ts";
-
-const MINUTE_MS = 60_000;
-const DAY_MS = 86_400_000;
 
 it("the bars have all duplicates of the curve on both sides of the cut; the end is open", () => {
   const points = [

@@ -1,3 +1,4 @@
+import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../format/duration.ts";
 import type { SurvivalPoint } from "./survival.ts";
 
 /** How many duplicates a month come between two times after the first claim of their key. */
@@ -8,9 +9,6 @@ export interface Bar {
   readonly perMonth: number;
 }
 
-const MINUTE_MS = 60_000;
-const HOUR_MS = 60 * MINUTE_MS;
-const DAY_MS = 24 * HOUR_MS;
 /** Times that people say, about three in a decade. */
 const EDGES_MS = [
   ...[1_000, 10_000, MINUTE_MS, 10 * MINUTE_MS, HOUR_MS, 3 * HOUR_MS, 6 * HOUR_MS, 12 * HOUR_MS],

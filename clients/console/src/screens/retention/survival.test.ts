@@ -1,9 +1,8 @@
 import type { Advice } from "@onceward/words/retention-advice";
 import { expect, it } from "vitest";
+import { HOUR_MS, MINUTE_MS } from "../../format/duration.ts";
 import { survivalOf } from "./survival.ts";
 
-const MINUTE_MS = 60_000;
-const HOUR_MS = 60 * MINUTE_MS;
 const NOW = new Date("2026-11-23T00:00:00Z");
 
 function adviceWith(observedSince: Date, lateness: Advice["lateness"]): Advice {

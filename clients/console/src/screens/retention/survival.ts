@@ -1,4 +1,5 @@
 import type { Advice } from "@onceward/words/retention-advice";
+import { DAY_MS } from "../../format/duration.ts";
 
 /** How many duplicates a month come later than a time after the first claim of their key. */
 export interface SurvivalPoint {
@@ -6,7 +7,6 @@ export interface SurvivalPoint {
   readonly perMonth: number;
 }
 
-const DAY_MS = 86_400_000;
 const DAYS_PER_MONTH = 30;
 /** A bucket begins a fifth before its end. */
 const BUCKET_BEGINS = 0.8;

@@ -51,12 +51,8 @@ export function QuotaBar({ quota, use }: { readonly quota: MeasuredQuota; readon
   );
 }
 
-interface UsageProps {
-  readonly usage: TenantUsage;
-}
-
 /** The claims of the last minute, and what a quota refused, beside the limit. */
-export function NowRate({ usage: { now, quotas } }: UsageProps) {
+export function NowRate({ usage: { now, quotas } }: { readonly usage: TenantUsage }) {
   const limit = quotas?.operationsPerSecond;
   return (
     <>
@@ -70,7 +66,7 @@ export function NowRate({ usage: { now, quotas } }: UsageProps) {
 }
 
 /** What was refused in the last minute, by cause, and by quotas since the last full hour. */
-export function Refused({ usage }: UsageProps) {
+export function Refused({ usage }: { readonly usage: TenantUsage }) {
   const { now, recentRefused, recentWouldBeRefused } = usage;
   const words = now === undefined ? [] : refusalWords(now);
   const recent = recentRefused + recentWouldBeRefused;
@@ -91,7 +87,7 @@ export function Refused({ usage }: UsageProps) {
 }
 
 /** The begin of the hours that a tenant's recent counts are of. */
-export function Since({ usage: { recentSince } }: UsageProps) {
+export function Since({ usage: { recentSince } }: { readonly usage: TenantUsage }) {
   return (
     <span className={common.quiet}>
       since <Time at={recentSince} form="absolute" />

@@ -5,12 +5,12 @@ import { type MeasuredQuota, quotaUse } from "@onceward/words/quota-use";
 import { useState } from "react";
 import { Link, useParams } from "wouter";
 import { commandLine } from "../../format/command.ts";
+import { formatCount } from "../../format/quantity.ts";
 import { CreateKeyDialog } from "../../parts/api-key/create-key-dialog.tsx";
 import { type NewSecret, SecretPanel } from "../../parts/api-key/secret-panel.tsx";
 import { CliHint } from "../../parts/copy-button.tsx";
 import { Facts } from "../../parts/facts.tsx";
 import { Empty, ErrorState, Loading } from "../../parts/list-states.tsx";
-import { Quantity } from "../../parts/quantity.tsx";
 import { RefusedNowTable } from "../../parts/refused-now.tsx";
 import { Time, useNow } from "../../parts/time.tsx";
 import { readFailure } from "../../session/failure.ts";
@@ -134,10 +134,10 @@ function Use({ usage }: { readonly usage: TenantUsage }) {
         "Claims, at their busiest in 15 minutes": quotaOf("operationsPerSecond"),
         "Answered claims": (
           <>
-            <Quantity value={usage.recentClaims} /> <Since usage={usage} />
+            {formatCount(usage.recentClaims)} <Since usage={usage} />
           </>
         ),
-        "Unfinished jobs": <Quantity value={usage.unfinishedRecordJobs} />,
+        "Unfinished jobs": formatCount(usage.unfinishedRecordJobs),
       }}
     />
   );

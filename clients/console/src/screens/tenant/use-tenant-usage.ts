@@ -1,7 +1,6 @@
 import { createClient } from "@connectrpc/connect";
-import { createConnectQueryKey, useTransport } from "@connectrpc/connect-query";
-import { OperatorService, type TenantUsage } from "@onceward/gen/onceward/v1/operator_pb.ts";
-import { useQuery } from "@tanstack/react-query";
+import { useQuery, useTransport } from "@connectrpc/connect-query";
+import { OperatorService } from "@onceward/gen/onceward/v1/operator_pb.ts";
 import type { KeyTerms } from "../../parts/api-key/create-key-dialog.tsx";
 import type { NewSecret } from "../../parts/api-key/secret-panel.tsx";
 import { useLiveInterval } from "../../shell/live.ts";
@@ -11,19 +10,17 @@ const LIVE_MS = 8_000;
 
 /** Reads the use of one tenant. */
 export function useTenantUsage(name: string) {
-  const client = createClient(OperatorService, useTransport());
-  const schema = OperatorService.method.listTenantUsage;
-  return useQuery({
-    // Begins as the key of the list, so that what reads the list again reads this one again.
-    queryKey: [...createConnectQueryKey({ schema, cardinality: undefined }), name],
-    queryFn: async ({ signal }): Promise<TenantUsage> => {
-      const { tenants } = await client.listTenantUsage({ tenant: name }, { signal });
-      const [found] = tenants;
-      if (found === undefined) throw new Error(`The use of ${name} was not found.`);
-      return found;
+  return useQuery(
+    OperatorService.method.listTenantUsage,
+    { tenant: name },
+    {
+      refetchInterval: useLiveInterval(LIVE_MS),
+      select({ tenants: [found] }) {
+        if (found === undefined) throw new Error(`The use of ${name} was not found.`);
+        return found;
+      },
     },
-    refetchInterval: useLiveInterval(LIVE_MS),
-  });
+  );
 }
 
 /** Returns the function that creates a tenant's key. It calls the API directly: a mutation's answer would stay in the cache. */

@@ -9,12 +9,10 @@ import { List, usePage } from "../../parts/list.tsx";
 import { Empty } from "../../parts/list-states.tsx";
 import { useRefresh } from "../../parts/refresh.ts";
 
-const PAGE_SIZE = 50;
-
 /** The operators' keys, newest first, revoked and expired ones too. */
 export function OperatorKeys() {
   const { listOperatorApiKeys, revokeOperatorApiKey } = OperatorService.method;
-  const page = usePage(listOperatorApiKeys, { pageSize: PAGE_SIZE });
+  const page = usePage(listOperatorApiKeys, {});
   const revoke = useMutation(revokeOperatorApiKey);
   const refresh = useRefresh();
   return (

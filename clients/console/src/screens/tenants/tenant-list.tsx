@@ -5,15 +5,14 @@ import {
 } from "@onceward/gen/onceward/v1/operator_pb.ts";
 import { type MeasuredQuota, quotaUse } from "@onceward/words/quota-use";
 import { commandLine } from "../../format/command.ts";
+import { formatCount } from "../../format/quantity.ts";
 import { type Column, type Columns, DataTable } from "../../parts/data-table.tsx";
 import { SelectField, TextField } from "../../parts/field.tsx";
 import { FilterBar, useFilters } from "../../parts/filter-bar.tsx";
 import { List, usePage } from "../../parts/list.tsx";
 import { Empty } from "../../parts/list-states.tsx";
-import { Quantity } from "../../parts/quantity.tsx";
 import { NowRate, QuotaBar, Refused, TenantStateMark } from "../tenant/tenant-cells.tsx";
 
-const PAGE_SIZE = 50;
 /** As the counts of a tenant. */
 const REFRESH_MS = 8_000;
 
@@ -29,7 +28,7 @@ const ORDERS = {
 export function TenantList() {
   const { sort, search } = useFilters(["sort", "search"]);
   const key = sort in ORDERS ? (sort as keyof typeof ORDERS) : "rate";
-  const request = { pageSize: PAGE_SIZE, order: ORDERS[key].order, search };
+  const request = { order: ORDERS[key].order, search };
   const page = usePage(OperatorService.method.listTenantUsage, request, REFRESH_MS);
   return (
     <>
@@ -73,7 +72,7 @@ const COLUMNS: Columns<TenantUsage> = [
   ["Tenant", ({ tenant }) => tenant],
   ["Claims now", (usage) => <NowRate usage={usage} />, "number"],
   ["Refused", (usage) => <Refused usage={usage} />],
-  ["Claims", ({ recentClaims }) => <Quantity value={recentClaims} />, "number"],
+  ["Claims", ({ recentClaims }) => formatCount(recentClaims), "number"],
   use("Stored records", "liveRecords"),
   use("Stored bytes", "storedBytes"),
   ["State", ({ state }) => <TenantStateMark state={state} />],

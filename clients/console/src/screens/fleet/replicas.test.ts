@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { DurationSchema } from "@bufbuild/protobuf/wkt";
 import { expect, it } from "vitest";
-import { clockWords } from "./fleet-words.ts";
+import { clockWords } from "./replicas.tsx";
 
 it("a clock is ahead or behind, or not measured yet", () => {
   const of = (seconds: number, nanos: number) => create(DurationSchema, { seconds: BigInt(seconds), nanos });
