@@ -93,7 +93,9 @@ describeInBrowser("The screen Audit", () => {
       /^id,at,tenant,actor,actor_label,action,target,outcome,denial,calls,reason,before,after,request_id\r\n/,
     );
     expect(csv.text.split("\r\n")).toHaveLength(3);
-    expect(csv.text).toContain(`,${actor},npm run lab -- traffic,CreateApiKey,api key ${apiKey?.id},done,,1,,,"{""`);
+    expect(csv.text).toContain(
+      `,${actor},npm run lab -- traffic,CreateApiKey,api key ${apiKey?.id},done,,1,,,"{""`,
+    );
 
     await page.getByRole("button", { name: "Clear" }).click();
     await page.getByLabel("Outcome").selectOption("Denied");
