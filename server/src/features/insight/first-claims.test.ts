@@ -22,7 +22,7 @@ const CLAIMED = {
 } as const;
 const IN_PROGRESS = { ...CLAIMED, kind: "inProgress", owner: "" } as const;
 
-test("a namespace's first 50 claims of an interval are observed, then those of sampled fingerprints", () => {
+test("a namespace's first 50 claims are observed, then those of sampled fingerprints", () => {
   const buffer = createFirstClaims({
     samplingOf: () => ({ hasTombstones: false, fingerprintShift: 2 }),
     onFull() {},
