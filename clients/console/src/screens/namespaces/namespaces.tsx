@@ -101,7 +101,6 @@ function DeclaredNamespaces({ prefix }: { readonly prefix: string }) {
           )}
         </Empty>
       }
-      command="onceward namespaces list"
     >
       {({ namespaces, totalSize, nextPageToken }) => (
         <AdviceTable
@@ -131,8 +130,11 @@ function UndeclaredNamespaces({ prefix }: { readonly prefix: string }) {
       page={page}
       rows={8}
       isEmpty={({ names }) => names.length === 0}
-      empty={noneOf(prefix, "Every namespace that has records is declared.")}
-      command="onceward namespaces undeclared"
+      empty={
+        <Empty command="onceward namespaces undeclared">
+          {noneOf(prefix, "Every namespace that has records is declared.")}
+        </Empty>
+      }
     >
       {({ names }) => (
         <AdviceTable

@@ -93,8 +93,7 @@ function MoreFilters({ filters }: { readonly filters: Filters }) {
 
 function RecordList({ filters }: { readonly filters: Filters }) {
   const { token } = usePageToken();
-  const request = { ...requestOf(filters), pageSize: PAGE_SIZE };
-  const list = usePage(TenantAdminService.method.listRecords, request);
+  const list = usePage(TenantAdminService.method.listRecords, { ...requestOf(filters), pageSize: PAGE_SIZE });
   const isFiltered = token !== "" || FILTERS.some((name) => filters[name] !== "");
   return (
     <List
