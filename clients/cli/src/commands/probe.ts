@@ -28,7 +28,7 @@ interface MemberFlag {
 }
 
 /** The members of an endpoint. The guide's list is derived from this table. */
-export const MEMBERS: Readonly<Record<keyof Endpoint, MemberFlag>> = {
+const MEMBERS: Readonly<Record<keyof Endpoint, MemberFlag>> = {
   url: { flag: "--url <url>", meaning: "the endpoint's URL" },
   method: { flag: "--method <method>", meaning: "POST (default), PUT, PATCH or DELETE" },
   headers: {
