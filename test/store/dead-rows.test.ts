@@ -71,7 +71,7 @@ test("a tenant's deletion begins each batch after the previous rows, in each tab
   const tables = [...blocks].filter(
     ([name]) => name.startsWith("remove_tenant_") && !name.endsWith("_sessions"),
   );
-  expect(tables).toHaveLength(11);
+  expect(tables).toHaveLength(9);
   const rereading = tables.filter(([, [first = 0, , , last = Number.NaN]]) => !(last < 2 * first + 10));
   expect(rereading).toEqual([]);
 });
