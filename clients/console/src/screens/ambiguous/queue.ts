@@ -1,7 +1,5 @@
-import { timestampMs } from "@bufbuild/protobuf/wkt";
 import type { Record } from "@onceward/gen/onceward/v1/record_pb.ts";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
-import { HOUR_MS } from "../../format/duration.ts";
 import { useFilters, useNamespace } from "../../parts/filter-bar.tsx";
 import { usePage } from "../../parts/list.tsx";
 import { FILTERS, type Filters, requestOf } from "./filters.ts";
@@ -20,30 +18,17 @@ export function useQueue(filters: Filters) {
   return usePage(TenantAdminService.method.listRecords, request, REFRESH_MS);
 }
 
-/** Records that one owner left behind within an hour: probably one incident. */
+/** The records of a page that one owner left behind. */
 export interface QueueGroup {
   readonly owner: string;
   /** Oldest first. */
   readonly rows: readonly [Record, ...Record[]];
 }
 
-/** Returns the records of a page, oldest first, in groups: the order in which they are shown, from the oldest group on. */
+/** Returns the records of a page, oldest first, by owner: the order in which they are shown, from the oldest record's owner on. */
 export function groupsOf(records: readonly Record[]): readonly QueueGroup[] {
-  const groups: { owner: string; rows: [Record, ...Record[]] }[] = [];
-  const newest = new Map<string, (typeof groups)[number]>();
-  for (const record of records) {
-    const group = newest.get(record.owner);
-    if (group !== undefined && endMs(record) - endMs(group.rows[0]) < HOUR_MS) {
-      group.rows.push(record);
-      continue;
-    }
-    const next = { owner: record.owner, rows: [record] as [Record, ...Record[]] };
-    newest.set(record.owner, next);
-    groups.push(next);
-  }
-  return groups;
-}
-
-function endMs({ leaseExpiresAt }: Record): number {
-  return leaseExpiresAt === undefined ? 0 : timestampMs(leaseExpiresAt);
+  const groups = Map.groupBy(records, ({ owner }) => owner);
+  return [...groups].flatMap(([owner, [first, ...rows]]) =>
+    first ? [{ owner, rows: [first, ...rows] }] : [],
+  );
 }
