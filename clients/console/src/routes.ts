@@ -56,12 +56,12 @@ export const ROUTES: readonly ScreenRoute[] = [
   ]),
   // A record that is opened from the queue keeps the queue's filters in its address.
   route("/ambiguous/:namespace/:key", "tenant", () => import("./screens/record/record.tsx")),
+  route("/refused", "tenant", () => import("./screens/refused/refused.tsx"), ["Watch", "Refused", "r"]),
   route("/jobs", "tenant", () => import("./screens/jobs/jobs.tsx"), ["Watch", "Jobs", "j"]),
   route("/jobs/:id", "tenant", () => import("./screens/jobs/job.tsx")),
   route("/records", "tenant", () => import("./screens/records/records.tsx"), ["Look up", "Records", "e"]),
   route("/records/:namespace/:key", "tenant", () => import("./screens/record/record.tsx")),
   route("/audit", "both", () => import("./screens/audit/audit.tsx"), ["Look up", "Audit", "u"]),
-  route("/refused", "tenant", () => import("./screens/refused/refused.tsx")),
   route("/namespaces", "tenant", () => import("./screens/namespaces/namespaces.tsx"), [
     "Tune",
     "Namespaces",
