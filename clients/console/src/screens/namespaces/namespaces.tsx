@@ -138,7 +138,7 @@ function UndeclaredNamespaces({ prefix }: { readonly prefix: string }) {
     >
       {({ names }) => (
         <AdviceTable
-          caption="They have records and follow the tenant's policy. A misspelt namespace shows here."
+          caption="Undeclared namespaces with the tenant's policy, among them misspelt ones"
           isAll={false}
           names={names}
         />
