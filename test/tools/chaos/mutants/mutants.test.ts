@@ -6,13 +6,6 @@ import { FAULTS } from "../faults/all.ts";
 import { applyMutant, mutatedFiles } from "./apply.ts";
 import { MUTANTS } from "./mutants.ts";
 
-test("chaos's README has a row for each mutant", async () => {
-  const readme = await readFile(new URL("../README.md", import.meta.url), "utf8");
-  const [, section = ""] = readme.split("\n## Mutants\n");
-  const rows = [...(section.split("\n## ")[0] ?? "").matchAll(/^\| `([\w-]+)`/gm)].map(([, name]) => name);
-  expect(rows.sort()).toEqual(MUTANTS.map(({ name }) => name).sort());
-});
-
 test.each(MUTANTS)("$name applies to the current source, which stays valid TypeScript", async (mutant) => {
   for (const text of (await mutatedFiles(mutant)).values()) stripTypeScriptTypes(text);
 });

@@ -187,22 +187,22 @@ function rowOf(`,
     replacements: [
       {
         file: "records/sweep.ts",
-        from: `         where r.sweep_at <= \${nowUntil("$2")}\n         order by r.sweep_at\n         limit $1::int + 1) due\``,
+        from: `         where r.sweep_at <= \${nowBy("$2")}\n         order by r.sweep_at\n         limit $1::int + 1) due\``,
         to: "         where r.claimed_at <= now() - interval '3 seconds'\n         order by r.sweep_at\n         limit $1::int + 1) due`",
       },
       {
         file: "records/sweep.ts",
-        from: `r.expires_at <= \${nowUntil("$4")} -`,
+        from: `r.expires_at <= \${nowBy("$4")} -`,
         to: "coalesce($4::float8, 0) is not null and interval '0' <",
       },
       {
         file: "records/sweep.ts",
-        from: `r.expires_at <= \${nowUntil("$3")} -`,
+        from: `r.expires_at <= \${nowBy("$3")} -`,
         to: "coalesce($3::float8, 0) is not null and interval '0' <",
       },
       {
         file: "records/sweep.ts",
-        from: `and r.expires_at > \${nowUntil("$2")} -`,
+        from: `and r.expires_at > \${nowBy("$2")} -`,
         to: "and false and interval '0' <",
       },
     ],
