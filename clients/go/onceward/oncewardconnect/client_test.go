@@ -2,13 +2,12 @@ package oncewardconnect_test
 
 import (
 	"context"
-	"errors"
 	"testing"
-	"time"
 
 	"connectrpc.com/connect"
 
 	"github.com/onceward/onceward/clients/go/onceward"
+	"github.com/onceward/onceward/clients/go/onceward/internal/outgoing/outgoingtest"
 	"github.com/onceward/onceward/clients/go/onceward/oncewardconnect"
 	"github.com/onceward/onceward/clients/go/onceward/oncewardgrpc"
 	"github.com/onceward/onceward/clients/go/onceward/oncewardtest"
@@ -16,22 +15,12 @@ import (
 
 func TestAfterACrashTheNextServiceGetsTheSameKeyAndHasOneEffect(t *testing.T) {
 	forEachProtocol(t, charged, func(t *testing.T, bank *shop) {
-		orders := oncewardtest.New(t, oncewardtest.Options{})
-		order := onceward.Operation{Namespace: "orders", Key: "order-1"}
-		place := func(ctx context.Context, _ *onceward.Claim) (any, error) {
+		outgoingtest.CrashAndRepeat(t, func(ctx context.Context) (any, error) {
 			_, err := bank.client.CallUnary(ctx, connect.NewRequest(&request{ResponseSize: 1}))
 			return nil, err
-		}
-		// As if the process died after the bank's effect.
-		orders.FailNext(oncewardtest.Complete, onceward.ErrInternal)
-		var lost *onceward.CompletionError
-		if _, err := onceward.Run(t.Context(), orders.Client, order, place); !errors.As(err, &lost) {
-			t.Fatal(err)
-		}
-		orders.Advance(30 * time.Second)
-		_, err := onceward.Run(t.Context(), orders.Client, order, place)
-		if err != nil || bank.calls.Load() != 1 {
-			t.Errorf("%v after %d calls", err, bank.calls.Load())
+		})
+		if bank.calls.Load() != 1 {
+			t.Errorf("%d calls", bank.calls.Load())
 		}
 	})
 }

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/descriptorpb"
 
-	"github.com/onceward/onceward/clients/go/onceward"
+	"github.com/onceward/onceward/clients/go/onceward/internal/outgoing"
 )
 
 // ClientOptions say which keys a client interceptor sends.
@@ -44,16 +44,12 @@ func UnaryClientInterceptor(options ClientOptions) grpc.UnaryClientInterceptor {
 
 // Key returns the key of a call, as its header; "" without a current claim. It is for interceptors of other libraries.
 func (o ClientOptions) Key(ctx context.Context, method string, request any) string {
-	claim, found := onceward.ClaimFromContext(ctx)
-	if !found {
-		return ""
-	}
-	name := method
-	if o.Name != nil {
-		name = o.Name(ctx, method, request)
-	}
-	header, _ := onceward.FormatIdempotencyKey(claim.DeriveKey(name)) // Of a derived key, always valid.
-	return header
+	return outgoing.Key(ctx, func() string {
+		if o.Name == nil {
+			return method
+		}
+		return o.Name(ctx, method, request)
+	})
 }
 
 // isIdempotent returns whether a method's proto file says so; one that no imported package has is not.

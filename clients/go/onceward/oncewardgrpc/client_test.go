@@ -2,40 +2,28 @@ package oncewardgrpc_test
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/grpc/metadata"
 
 	"github.com/onceward/onceward/clients/go/onceward"
+	"github.com/onceward/onceward/clients/go/onceward/internal/outgoing/outgoingtest"
 	"github.com/onceward/onceward/clients/go/onceward/oncewardgrpc"
 	"github.com/onceward/onceward/clients/go/onceward/oncewardtest"
 	oncewardv1 "github.com/onceward/onceward/clients/go/onceward/v1"
 )
 
-var order = onceward.Operation{Namespace: "orders", Key: "order-1"}
-
 func TestAfterACrashTheNextServiceGetsTheSameKeyAndHasOneEffect(t *testing.T) {
 	bank := start(t, charged, oncewardgrpc.Options{})
-	orders := oncewardtest.New(t, oncewardtest.Options{})
-	place := func(ctx context.Context, _ *onceward.Claim) (string, error) {
+	answer := outgoingtest.CrashAndRepeat(t, func(ctx context.Context) (string, error) {
 		response, err := bank.client.UnaryCall(ctx, &grpc_testing.SimpleRequest{ResponseSize: 1})
 		return response.GetUsername(), err
-	}
-	// As if the process died after the bank's effect.
-	orders.FailNext(oncewardtest.Complete, onceward.ErrInternal)
-	var lost *onceward.CompletionError
-	if _, err := onceward.Run(t.Context(), orders.Client, order, place); !errors.As(err, &lost) {
-		t.Fatal(err)
-	}
-	orders.Advance(30 * time.Second)
-	answer, err := onceward.Run(t.Context(), orders.Client, order, place)
-	if err != nil || answer == "" || bank.calls.Load() != 1 {
-		t.Errorf("%q, %v after %d calls", answer, err, bank.calls.Load())
+	})
+	if answer == "" || bank.calls.Load() != 1 {
+		t.Errorf("%q after %d calls", answer, bank.calls.Load())
 	}
 }
 
@@ -48,6 +36,7 @@ func TestACallHasTheKeyOfItsClaimAndMethodIfItNeedsOne(t *testing.T) {
 		return nil
 	}
 	orders := oncewardtest.New(t, oncewardtest.Options{})
+	order := onceward.Operation{Namespace: "orders", Key: "order-1"}
 	_, err := onceward.Run(t.Context(), orders.Client, order, func(ctx context.Context, claim *onceward.Claim) (any, error) {
 		own := metadata.AppendToOutgoingContext(ctx, "idempotency-key", "own")
 		second := func(context.Context, string, any) string { return "second" }

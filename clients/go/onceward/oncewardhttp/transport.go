@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/onceward/onceward/clients/go/onceward"
+	"github.com/onceward/onceward/clients/go/onceward/internal/outgoing"
 )
 
 // Transport sends the current claim's key with each request: claim.DeriveKey("POST bank.example.com/v1/charges"), the same in all
@@ -35,20 +35,22 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if base == nil {
 		base = http.DefaultTransport
 	}
-	claim, found := onceward.ClaimFromContext(r.Context())
-	if !found || isSafe(r.Method) || len(r.Header.Values(keyHeader)) > 0 {
+	if isSafe(r.Method) || len(r.Header.Values(keyHeader)) > 0 {
 		return base.RoundTrip(r)
 	}
 	nameOf := t.Name
 	if nameOf == nil {
 		nameOf = callName
 	}
-	header, _ := onceward.FormatIdempotencyKey(claim.DeriveKey(nameOf(r))) // Of a derived key, always valid.
+	key := outgoing.Key(r.Context(), func() string { return nameOf(r) })
+	if key == "" {
+		return base.RoundTrip(r)
+	}
 	keyed := r.Clone(r.Context())
 	if keyed.Header == nil {
 		keyed.Header = http.Header{}
 	}
-	keyed.Header.Set(keyHeader, header)
+	keyed.Header.Set(keyHeader, key)
 	return base.RoundTrip(keyed)
 }
 

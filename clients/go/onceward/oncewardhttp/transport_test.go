@@ -2,26 +2,23 @@ package oncewardhttp_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/onceward/onceward/clients/go/onceward"
+	"github.com/onceward/onceward/clients/go/onceward/internal/outgoing/outgoingtest"
 	"github.com/onceward/onceward/clients/go/onceward/oncewardhttp"
 	"github.com/onceward/onceward/clients/go/onceward/oncewardtest"
 )
 
 func TestAfterACrashTheNextServiceGetsTheSameKeyAndHasOneEffect(t *testing.T) {
 	bank := start(t, oncewardhttp.Options{}, created)
-	orders := oncewardtest.New(t, oncewardtest.Options{})
-	order := onceward.Operation{Namespace: "orders", Key: "order-1"}
 	client := http.Client{Transport: &oncewardhttp.Transport{}}
-	place := func(ctx context.Context, _ *onceward.Claim) (string, error) {
+	answer := outgoingtest.CrashAndRepeat(t, func(ctx context.Context) (string, error) {
 		request, err := http.NewRequestWithContext(ctx, http.MethodPost, bank.url+"/charges/1", strings.NewReader("10"))
 		if err != nil {
 			return "", err
@@ -32,17 +29,9 @@ func TestAfterACrashTheNextServiceGetsTheSameKeyAndHasOneEffect(t *testing.T) {
 			return "", err
 		}
 		return fmt.Sprintf("%d %s", response.StatusCode, response.Header.Get("Idempotency-Replayed")), response.Body.Close()
-	}
-	// As if the process died after the bank's effect.
-	orders.FailNext(oncewardtest.Complete, onceward.ErrInternal)
-	var lost *onceward.CompletionError
-	if _, err := onceward.Run(t.Context(), orders.Client, order, place); !errors.As(err, &lost) {
-		t.Fatal(err)
-	}
-	orders.Advance(30 * time.Second)
-	answer, err := onceward.Run(t.Context(), orders.Client, order, place)
-	if err != nil || answer != "201 true" || bank.calls.Load() != 1 {
-		t.Errorf("%q, %v after %d calls", answer, err, bank.calls.Load())
+	})
+	if answer != "201 true" || bank.calls.Load() != 1 {
+		t.Errorf("%q after %d calls", answer, bank.calls.Load())
 	}
 }
 
