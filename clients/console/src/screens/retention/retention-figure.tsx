@@ -32,12 +32,12 @@ interface RetentionFigureProps {
 /** The picture of a namespace's retention: when duplicates come, and where retention cuts them off. The curve is folded. */
 export function RetentionFigure({ advice: known, proposedMs, propose }: RetentionFigureProps) {
   const points = survivalOf(known, useNow());
-  const least = Math.max(proposedMs, known.advised?.retentionMs ?? 0);
-  const longest = Math.max(least, known.retentionMs * ROOM, points.at(-1)?.afterMs ?? 0);
+  const { retentionMs: advisedMs = 0 } = known.advised ?? {};
+  const longest = Math.max(proposedMs, advisedMs, known.retentionMs * ROOM, points.at(-1)?.afterMs ?? 0);
   const candidates = known.candidates.filter(({ retentionMs }) => retentionMs <= longest);
   const advice = { ...known, candidates };
   const bars = histogramOf(points, proposedMs);
-  const most = (of: Frame, top: number) => scalesOf(of, advice, least, top);
+  const most = (of: Frame, top: number) => scalesOf(of, advice, proposedMs, top);
   return (
     <>
       <Figure
@@ -119,8 +119,8 @@ function mostOf(points: readonly SurvivalPoint[], { candidates }: Advice): numbe
   );
 }
 
-function scalesOf(frame: Frame, { candidates }: Advice, least: number, most: number) {
-  const longest = Math.max(least, ...candidates.map(({ retentionMs }) => retentionMs));
+function scalesOf(frame: Frame, { candidates }: Advice, proposedMs: number, most: number) {
+  const longest = Math.max(proposedMs, ...candidates.map(({ retentionMs }) => retentionMs));
   const domain = [SHORTEST_MS, longest * BEYOND] as const;
   const x: Scale = logScale(domain, [frame.left, frame.right]);
   const decades = decadeTicks(Math.max(1, most));
