@@ -1,6 +1,6 @@
 import type { Config } from "../src/core/config/config.ts";
 import type { Addresses } from "../src/server.ts";
-import type { DevSecrets } from "./secrets.ts";
+import { DATA_DIR, type DevSecrets } from "./secrets.ts";
 
 /** The tenant that `npm start` creates. */
 export const DEMO_TENANT = "demo";
@@ -44,7 +44,7 @@ export function devBanner(
     "",
     `npm run --silent onceward -- login ${DEMO_TENANT} \\`,
     `  --address http://${host}:${addresses.grpcPort} --console ${http} \\`,
-    "  --api-key-stdin < .onceward/admin.key",
+    `  --api-key-stdin < ${DATA_DIR}/admin.key`,
     "",
     "  Claim an order, complete it, and claim it again, as a duplicate does. Paste these lines into bash or zsh:",
     "",

@@ -6,7 +6,7 @@ import { openPool } from "../src/core/store/pool.ts";
 import { findApiKeys, insertApiKey, lockApiKey, storeKeyDigest } from "../src/core/store/tenants/api-keys.ts";
 import { ensureTenant, lockTenant } from "../src/core/store/tenants/tenants.ts";
 import { DEMO_TENANT } from "./banner.ts";
-import type { DevSecrets } from "./secrets.ts";
+import { DATA_DIR, type DevSecrets } from "./secrets.ts";
 
 /**
  * Creates the demo tenant and the keys of `npm start` where they are missing. Concurrent starts create them once: the first
@@ -34,7 +34,7 @@ export async function ensureDemoTenant(
       await lockTenant(transaction, demoId);
       for (const [role, tenantId, text] of keys) {
         const key = parseApiKey(text);
-        if (key === undefined) throw new Error("the folder of the keys contains a malformed one: remove it");
+        if (key === undefined) throw new Error(`${DATA_DIR} contains a malformed key; remove the folder`);
         const stored = storedSecret(key.secret, config.ONCEWARD_API_KEY_PEPPER);
         const known = (await findApiKeys(transaction, [key.id])).get(key.id);
         // The pepper may have changed. A key that was revoked stays so.

@@ -11,9 +11,8 @@ import { ensureDatabase } from "./databases.ts";
 import { ensureDemoTenant } from "./demo-tenant.ts";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "./embedded/postgres.ts";
 import { type EmbeddedRedis, startEmbeddedRedis } from "./embedded/redis.ts";
-import { type DevSecrets, ensureDevSecrets } from "./secrets.ts";
+import { DATA_DIR, type DevSecrets, ensureDevSecrets } from "./secrets.ts";
 
-const DATA_DIR = ".onceward";
 const DATABASE = "onceward";
 
 const USAGE = `npm start

@@ -3,6 +3,9 @@ import { link, mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { formatApiKey, generateApiKey } from "../src/core/auth/api-key.ts";
 
+/** The folder of all files of `npm start`, in the working directory. */
+export const DATA_DIR = ".onceward";
+
 /** The secrets that `npm start` creates once per clone, so that a copied key keeps working. */
 export interface DevSecrets {
   readonly pepper: string;
