@@ -10,7 +10,7 @@ import {
   ExtendLeaseResponseSchema,
 } from "../gen/onceward/v1/idempotency_pb.ts";
 import { createBatchedWrite, type WriteParts, writeAll } from "./engine/batched-writes.ts";
-import { recordsOf } from "./engine/read-records.ts";
+import { writtenRecords } from "./engine/read-records.ts";
 import { idColumns, type RecordRow, WRITTEN_SELECT } from "./engine/record-row.ts";
 import { IN_KEY_ORDER, OWN_CLAIM } from "./engine/record-sql.ts";
 import type { RecordsDatabase } from "./engine/sharded-batcher.ts";
@@ -123,11 +123,7 @@ export function createExtendLeases(database: RecordsDatabase, { readings, values
       values.keyId,
     ],
     bytesOf: (command) => command.checkpoint?.state.byteLength ?? 0,
-    readWritten: (rows, commands) =>
-      recordsOf(
-        rows,
-        commands.map(({ id }) => id),
-      ),
+    readWritten: writtenRecords,
     maxInFlight: MAX_IN_FLIGHT,
     limiter,
   });

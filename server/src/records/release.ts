@@ -10,7 +10,7 @@ import {
   ReleaseResponseSchema,
 } from "../gen/onceward/v1/idempotency_pb.ts";
 import { createBatchedWrite, type WriteParts, writeAll } from "./engine/batched-writes.ts";
-import { recordsOf } from "./engine/read-records.ts";
+import { writtenRecords } from "./engine/read-records.ts";
 import { idColumns, type RecordRow, STATE, WRITTEN_SELECT } from "./engine/record-row.ts";
 import { IN_KEY_ORDER, OWN_CLAIM } from "./engine/record-sql.ts";
 import type { RecordsDatabase } from "./engine/sharded-batcher.ts";
@@ -99,11 +99,7 @@ export function createReleaseRecords(database: RecordsDatabase, { readings, limi
       bigintArray(commands.map((command) => command.fencingToken)),
       textArray(commands.map((command) => command.reason || undefined)),
     ],
-    readWritten: (rows, commands) =>
-      recordsOf(
-        rows,
-        commands.map(({ id }) => id),
-      ),
+    readWritten: writtenRecords,
     maxInFlight: MAX_IN_FLIGHT,
     limiter,
   });

@@ -8,7 +8,7 @@ import {
   writeAll,
 } from "../engine/batched-writes.ts";
 import type { FillResult } from "../engine/large-results.ts";
-import { recordsOf } from "../engine/read-records.ts";
+import { writtenRecords } from "../engine/read-records.ts";
 import type { RecordsDatabase } from "../engine/sharded-batcher.ts";
 import { claimAfterLoss, type RecordLoss } from "../late-keys.ts";
 import {
@@ -78,8 +78,7 @@ export function createClaimRecords(
     readWritten(rows, commands) {
       const takenOver = rows.filter(isTakenOver);
       for (const { fencing_token } of takenOver) tokenFloor.raise(Number(fencing_token));
-      const ids = commands.map(({ id }) => id);
-      return recordsOf(takenOver, ids, values.openRow);
+      return writtenRecords(takenOver, commands, values.openRow);
     },
     decidedAtMs: ([row]) => row?.now_ms,
     recordForDuplicate: (granted) => granted,

@@ -68,7 +68,7 @@ export function createReadings(
  * Returns the record of each id, from rows in any order; undefined if it has no row or is forgotten. A row that
  * `parseRecord` refuses rejects only its own id.
  */
-export function recordsOf(
+function recordsOf(
   rows: readonly RecordRow[],
   ids: readonly RecordId[],
   openRow?: OpenRow,
@@ -81,4 +81,17 @@ export function recordsOf(
     ]),
   );
   return ids.map((id) => records.get(recordName(id)));
+}
+
+/** Returns the record that each command wrote, at its index; undefined for a command that wrote nothing. */
+export function writtenRecords(
+  rows: readonly RecordRow[],
+  commands: readonly { readonly id: RecordId }[],
+  openRow?: OpenRow,
+): readonly Settled<LiveRecord | undefined>[] {
+  return recordsOf(
+    rows,
+    commands.map(({ id }) => id),
+    openRow,
+  );
 }
