@@ -9,7 +9,7 @@ interface RunScope {
   readonly claim: Claim;
   /** Those of the run's client: the keys of another client may belong to another tenant. */
   readonly calls: Calls;
-  /** False once the function has ended: code that it left behind is no longer within it. */
+  /** False after the function has ended: code that it started and that still runs has no current claim. */
   isRunning: boolean;
   readonly around: RunScope | undefined;
 }

@@ -37,7 +37,7 @@ export interface ObservedShapes extends UsedNamespace {
  * retention. At least a week, for people who return after a weekend.
  */
 const TOMBSTONE_KEPT_FOR = `least(interval '400 days', greatest(interval '7 days', 3 * (i.ended_at - i.first_claimed_at)))`;
-/** A week, with its weekend, and the day after which a fingerprint's next claim is no longer looked for. */
+/** A week, which has a weekend, and the day within which a fingerprint's next claim is searched for. */
 const CLAIM_KEPT_FOR = `interval '8 days'`;
 
 const OF_EXISTING_TENANT = "exists (select 1 from tenants t where t.id = i.tenant_id offset 0)";

@@ -54,7 +54,7 @@ update insight_sample_shifts n set
 returning n.tenant_id as "tenantId", n.namespace, n.kind, n.shift, n.held`,
 };
 
-/** Deletes some of the keys that are no longer sampled. */
+/** Deletes a batch of the keys below the depth of a sample. */
 const purgeKeys = {
   name: "purge_sampled_keys",
   text: `
