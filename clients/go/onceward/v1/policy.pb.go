@@ -28,7 +28,7 @@ type Policy_OnLeaseExpiry int32
 const (
 	// Inherited.
 	Policy_ON_LEASE_EXPIRY_UNSPECIFIED Policy_OnLeaseExpiry = 0
-	// The next Claim gets the key: the effect happens at least once.
+	// The next Claim gets the key, while reclaim_within lasts: the effect happens at least once.
 	Policy_ON_LEASE_EXPIRY_RECLAIM Policy_OnLeaseExpiry = 1
 	// The record is ambiguous until a Claim with accept_ambiguous, a ResolveRecord, or the end of the key's retention. Until then the
 	// effect happens at most once; afterwards the key is granted again, unless late_keys refuses it.
@@ -161,7 +161,11 @@ type Policy struct {
 	LateKeys Policy_LateKeys `protobuf:"varint,9,opt,name=late_keys,json=lateKeys,proto3,enum=onceward.v1.Policy_LateKeys" json:"late_keys,omitempty"`
 	// `{key}` and `{owner}` are replaced by the record's, percent-encoded. They may not be part of the host: a key that a caller chose
 	// would lead to a site that the caller chose. It has no effect on claims.
-	ProviderLink  string `protobuf:"bytes,10,opt,name=provider_link,json=providerLink,proto3" json:"provider_link,omitempty"`
+	ProviderLink string `protobuf:"bytes,10,opt,name=provider_link,json=providerLink,proto3" json:"provider_link,omitempty"`
+	// As long as a provider knows the key of its call, a second call is harmless: set this to that time, less a lease. Afterwards an
+	// expired lease is held, as under HOLD. It needs on_lease_expiry RECLAIM; where a namespace with HOLD inherits it, HOLD applies.
+	// `apply_to_existing` does not change it.
+	ReclaimWithin *durationpb.Duration `protobuf:"bytes,11,opt,name=reclaim_within,json=reclaimWithin,proto3" json:"reclaim_within,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -264,6 +268,13 @@ func (x *Policy) GetProviderLink() string {
 		return x.ProviderLink
 	}
 	return ""
+}
+
+func (x *Policy) GetReclaimWithin() *durationpb.Duration {
+	if x != nil {
+		return x.ReclaimWithin
+	}
+	return nil
 }
 
 // The bounds that an operator sets for a tenant's policies. An unset field has the contract's own limit.
@@ -454,7 +465,7 @@ var File_onceward_v1_policy_proto protoreflect.FileDescriptor
 
 const file_onceward_v1_policy_proto_rawDesc = "" +
 	"\n" +
-	"\x18onceward/v1/policy.proto\x12\vonceward.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x17onceward/v1/facts.proto\"\xa1\x11\n" +
+	"\x18onceward/v1/policy.proto\x12\vonceward.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x17onceward/v1/facts.proto\"\x93\x13\n" +
 	"\x06Policy\x12\xac\x01\n" +
 	"\rkey_retention\x18\x01 \x01(\v2\x19.google.protobuf.DurationBl\xc2\xe1\x18h\b\xe0\xd4\x03\x10\x80\x80\xbf߀\x01\x1a\x0372h*Thow long a key is remembered, from its claim or, once completed, from its completion0\x01R\fkeyRetention\x12\xbf\x01\n" +
 	"\x10result_retention\x18\x02 \x01(\v2\x19.google.protobuf.DurationBy\xc2\xe1\x18u*Lhow long a success can be replayed, at most as long as its key is remembered0\x01J\rkey_retentionZ\x14Policy.key_retentionR\x0fresultRetention\x12\xc4\x01\n" +
@@ -466,7 +477,8 @@ const file_onceward_v1_policy_proto_rawDesc = "" +
 	"\x13require_fingerprint\x18\b \x01(\bB=\xc2\xe1\x189\x1a\x05false*0whether a claim without a fingerprint is refusedH\x01R\x12requireFingerprint\x88\x01\x01\x12\xeb\x01\n" +
 	"\tlate_keys\x18\t \x01(\x0e2\x1c.onceward.v1.Policy.LateKeysB\xaf\x01\xc2\xe1\x18\xaa\x01\x1a\x03run*\xa2\x01whether a key that is older than the key retention, without a record, runs as a new operation or is refused; require-time refuses also a key whose time is unknownR\blateKeys\x12\xb9\x03\n" +
 	"\rprovider_link\x18\n" +
-	" \x01(\tB\x93\x03\xc2\xe1\x18\x8e\x03\x10\x80\x04*vwhere a person looks up whether the effect of an ambiguous record happened, such as https://pay.example/search?q={key}:\x86\x01https://(?:[A-Za-z0-9._-]+|\\[[0-9A-Fa-f:.]+\\])(?::[0-9]{1,5})?[/?#](?:[!-z|~]|\\{(?:key|owner)\\})*\\{key\\}(?:[!-z|~]|\\{(?:key|owner)\\})*B\x87\x01must be an https URL of printable ASCII characters, without a user, and have {key}, perhaps {owner}, and no other braces after its hostR\fproviderLink\"g\n" +
+	" \x01(\tB\x93\x03\xc2\xe1\x18\x8e\x03\x10\x80\x04*vwhere a person looks up whether the effect of an ambiguous record happened, such as https://pay.example/search?q={key}:\x86\x01https://(?:[A-Za-z0-9._-]+|\\[[0-9A-Fa-f:.]+\\])(?::[0-9]{1,5})?[/?#](?:[!-z|~]|\\{(?:key|owner)\\})*\\{key\\}(?:[!-z|~]|\\{(?:key|owner)\\})*B\x87\x01must be an https URL of printable ASCII characters, without a user, and have {key}, perhaps {owner}, and no other braces after its hostR\fproviderLink\x12\xef\x01\n" +
+	"\x0ereclaim_within\x18\v \x01(\v2\x19.google.protobuf.DurationB\xac\x01\xc2\xe1\x18\xa7\x01*\x8c\x01how long after its first claim a key whose lease expired goes to the next claim, at most as long as it is remembered; later a person decides0\x01Z\x14Policy.key_retentionR\rreclaimWithin\"g\n" +
 	"\rOnLeaseExpiry\x12\x1f\n" +
 	"\x1bON_LEASE_EXPIRY_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17ON_LEASE_EXPIRY_RECLAIM\x10\x01\x12\x18\n" +
@@ -532,14 +544,15 @@ var file_onceward_v1_policy_proto_depIdxs = []int32{
 	5,  // 4: onceward.v1.Policy.max_lease:type_name -> google.protobuf.Duration
 	0,  // 5: onceward.v1.Policy.on_lease_expiry:type_name -> onceward.v1.Policy.OnLeaseExpiry
 	1,  // 6: onceward.v1.Policy.late_keys:type_name -> onceward.v1.Policy.LateKeys
-	5,  // 7: onceward.v1.PolicyBounds.min_key_retention:type_name -> google.protobuf.Duration
-	5,  // 8: onceward.v1.PolicyBounds.max_key_retention:type_name -> google.protobuf.Duration
-	5,  // 9: onceward.v1.PolicyBounds.max_lease:type_name -> google.protobuf.Duration
-	10, // [10:10] is the sub-list for method output_type
-	10, // [10:10] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	5,  // 7: onceward.v1.Policy.reclaim_within:type_name -> google.protobuf.Duration
+	5,  // 8: onceward.v1.PolicyBounds.min_key_retention:type_name -> google.protobuf.Duration
+	5,  // 9: onceward.v1.PolicyBounds.max_key_retention:type_name -> google.protobuf.Duration
+	5,  // 10: onceward.v1.PolicyBounds.max_lease:type_name -> google.protobuf.Duration
+	11, // [11:11] is the sub-list for method output_type
+	11, // [11:11] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_onceward_v1_policy_proto_init() }

@@ -41,6 +41,11 @@ const ACCEPTED_AFTER_MS = 3_600_000;
  */
 const FIRST_WITHIN_MS = 15 * 60_000;
 const RETRY_AFTER_MS = 1000;
+/**
+ * How far `latestMs` may be ahead of a clock that was not set: the tolerance, and the error of a reading. What must not
+ * last longer ends at `latestMs` less this, if the clock was set back.
+ */
+export const LATEST_AHEAD_MS = 5000;
 
 /** Creates a watch that has not seen the clock yet. */
 export function createDatabaseClockWatch({

@@ -11,7 +11,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Policy(_message.Message):
-    __slots__ = ("key_retention", "result_retention", "failure_retention", "default_lease", "max_lease", "on_lease_expiry", "max_result_bytes", "require_fingerprint", "late_keys", "provider_link")
+    __slots__ = ("key_retention", "result_retention", "failure_retention", "default_lease", "max_lease", "on_lease_expiry", "max_result_bytes", "require_fingerprint", "late_keys", "provider_link", "reclaim_within")
     class OnLeaseExpiry(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         ON_LEASE_EXPIRY_UNSPECIFIED: _ClassVar[Policy.OnLeaseExpiry]
@@ -40,6 +40,7 @@ class Policy(_message.Message):
     REQUIRE_FINGERPRINT_FIELD_NUMBER: _ClassVar[int]
     LATE_KEYS_FIELD_NUMBER: _ClassVar[int]
     PROVIDER_LINK_FIELD_NUMBER: _ClassVar[int]
+    RECLAIM_WITHIN_FIELD_NUMBER: _ClassVar[int]
     key_retention: _duration_pb2.Duration
     result_retention: _duration_pb2.Duration
     failure_retention: _duration_pb2.Duration
@@ -50,7 +51,8 @@ class Policy(_message.Message):
     require_fingerprint: bool
     late_keys: Policy.LateKeys
     provider_link: str
-    def __init__(self, key_retention: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., result_retention: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., failure_retention: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., default_lease: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., max_lease: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., on_lease_expiry: _Optional[_Union[Policy.OnLeaseExpiry, str]] = ..., max_result_bytes: _Optional[int] = ..., require_fingerprint: bool = ..., late_keys: _Optional[_Union[Policy.LateKeys, str]] = ..., provider_link: _Optional[str] = ...) -> None: ...
+    reclaim_within: _duration_pb2.Duration
+    def __init__(self, key_retention: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., result_retention: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., failure_retention: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., default_lease: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., max_lease: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., on_lease_expiry: _Optional[_Union[Policy.OnLeaseExpiry, str]] = ..., max_result_bytes: _Optional[int] = ..., require_fingerprint: bool = ..., late_keys: _Optional[_Union[Policy.LateKeys, str]] = ..., provider_link: _Optional[str] = ..., reclaim_within: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class PolicyBounds(_message.Message):
     __slots__ = ("min_key_retention", "max_key_retention", "max_lease", "max_result_bytes")
