@@ -14,8 +14,8 @@ interface ScreenProps {
   readonly title: string;
   /** The heading, where it is more than the title's text. */
   readonly heading?: ReactNode;
-  /** The list that it is of: a link above the heading. */
-  readonly parent?: { readonly href: string; readonly label: string };
+  /** The address and the name of the list that it is of: a link above the heading. */
+  readonly parent?: readonly [string, string] | undefined;
   /** The sentence that answers the screen's question: what happens now. */
   readonly answer?: ReactNode;
   /** A sentence that says what the screen answers. */
@@ -51,7 +51,7 @@ export function Screen({
   }, [location]);
   return (
     <>
-      {parent !== undefined && <Link href={parent.href}>{parent.label}</Link>}
+      {parent !== undefined && <Link href={parent[0]}>{parent[1]}</Link>}
       <div className={styles.screenHead}>
         <h1 ref={heading} tabIndex={-1} data-long={title.length > LONG_TITLE}>
           {shown}

@@ -23,7 +23,7 @@ const REFRESH_MS = 2_000;
 export default function JobScreen() {
   const id = parseJobId(useParams().id ?? "");
   return (
-    <Screen title={id === undefined ? "Job" : `Job ${id}`} parent={{ href: "/jobs", label: "All jobs" }}>
+    <Screen title={id === undefined ? "Job" : `Job ${id}`} parent={["/jobs", "All jobs"]}>
       {id === undefined ? (
         <Empty command="onceward jobs list">There is no such job.</Empty>
       ) : (

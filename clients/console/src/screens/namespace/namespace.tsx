@@ -42,7 +42,7 @@ function NamespaceOf({ name }: { readonly name: string }) {
   return (
     <Screen
       title={name}
-      parent={{ href: "/namespaces", label: "All namespaces" }}
+      parent={["/namespaces", "All namespaces"]}
       lead="Whether keys are remembered for long enough, and the policy of the namespace."
     >
       {failed[0] !== undefined && (

@@ -37,13 +37,13 @@ const REFRESH_MS: Readonly<Record<Lease, number | false>> = {
 /** Everything about one key: its state, what happened to it, its result, and what an administrator can do. */
 export default function RecordScreen() {
   // The router's own parameters would decode "%252F" twice.
-  useLocation();
+  const [location] = useLocation();
   const { namespace, key } = recordOf(window.location.pathname, useSearch());
   return (
     <Screen
       title={key}
       heading={<UserText>{key}</UserText>}
-      parent={{ href: `/records?namespace=${namespace}`, label: `Records of ${namespace}` }}
+      parent={location.startsWith(QUEUE_PATH) ? undefined : recordsOf(namespace)}
       actions={<CopyButton text={key} label="Copy the key" />}
     >
       <Content key={`${namespace}/${key}`} namespace={namespace} recordKey={key} />
@@ -146,6 +146,10 @@ function RecordContent({ reply, history, next }: RecordContentProps) {
       {dialog}
     </>
   );
+}
+
+function recordsOf(namespace: string): readonly [string, string] {
+  return [`/records?namespace=${namespace}`, `Records of ${namespace}`];
 }
 
 /** Returns when a record is read again; false: it is settled, or it has ended. */

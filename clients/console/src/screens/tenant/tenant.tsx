@@ -27,7 +27,7 @@ import { useCreateTenantKey, useTenantUsage } from "./use-tenant-usage.ts";
 export default function TenantScreen() {
   const { name = "" } = useParams();
   return (
-    <Screen title={`Tenant ${name}`} parent={{ href: "/tenants", label: "All tenants" }}>
+    <Screen title={`Tenant ${name}`} parent={["/tenants", "All tenants"]}>
       <Content key={name} name={name} />
     </Screen>
   );
