@@ -94,7 +94,7 @@ const (
 	ErrLeaseLost Reason = "LEASE_LOST"
 	// Another holder runs the operation, for longer than `{wait_ms}`.
 	ErrInProgress Reason = "IN_PROGRESS"
-	// A holder died, and the policy is `HOLD`: it is unknown whether the effect happened.
+	// A holder died, and the policy holds the key: it is unknown whether the effect happened.
 	ErrAmbiguous Reason = "AMBIGUOUS"
 	// The operation is done, and its result is no longer stored.
 	ErrResultExpired Reason = "RESULT_EXPIRED"

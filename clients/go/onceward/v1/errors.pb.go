@@ -264,7 +264,7 @@ const (
 	ClientReason_CLIENT_REASON_LEASE_LOST ClientReason = 4
 	// Another holder runs the operation, for longer than `{wait_ms}`.
 	ClientReason_CLIENT_REASON_IN_PROGRESS ClientReason = 5
-	// A holder died, and the policy is `HOLD`: it is unknown whether the effect happened.
+	// A holder died, and the policy holds the key: it is unknown whether the effect happened.
 	ClientReason_CLIENT_REASON_AMBIGUOUS ClientReason = 6
 	// The operation is done, and its result is no longer stored.
 	ClientReason_CLIENT_REASON_RESULT_EXPIRED ClientReason = 7

@@ -515,7 +515,7 @@ func (x *Completed) GetCompletedAt() *timestamppb.Timestamp {
 	return nil
 }
 
-// The lease has expired, it is unknown whether the effect happened, and the policy is HOLD. Find out, then claim with
+// The lease has expired, it is unknown whether the effect happened, and the policy holds it. Find out, then claim with
 // accept_ambiguous.
 type Ambiguous struct {
 	state protoimpl.MessageState `protogen:"open.v1"`

@@ -89,7 +89,7 @@ const (
 	// The claim was given up unfinished; the next Claim gets the key.
 	Record_STATE_RELEASED Record_State = 3
 	// The lease has expired, it is unknown whether the effect happened, and the policy forbids an automatic retry
-	// (on_lease_expiry = HOLD).
+	// (on_lease_expiry = HOLD, or reclaim_within has ended).
 	Record_STATE_AMBIGUOUS Record_State = 4
 )
 

@@ -389,7 +389,7 @@ export const ClientReason = {
   IN_PROGRESS: 5,
 
   /**
-   * A holder died, and the policy is `HOLD`: it is unknown whether the effect happened.
+   * A holder died, and the policy holds the key: it is unknown whether the effect happened.
    *
    * @generated from enum value: CLIENT_REASON_AMBIGUOUS = 6;
    */

@@ -288,7 +288,7 @@ export const CompletedSchema: GenMessage<Completed> = /*@__PURE__*/
   messageDesc(file_onceward_v1_idempotency, 4);
 
 /**
- * The lease has expired, it is unknown whether the effect happened, and the policy is HOLD. Find out, then claim with
+ * The lease has expired, it is unknown whether the effect happened, and the policy holds it. Find out, then claim with
  * accept_ambiguous.
  *
  * @generated from message onceward.v1.Ambiguous

@@ -294,7 +294,7 @@ export const Record_State = {
 
   /**
    * The lease has expired, it is unknown whether the effect happened, and the policy forbids an automatic retry
-   * (on_lease_expiry = HOLD).
+   * (on_lease_expiry = HOLD, or reclaim_within has ended).
    *
    * @generated from enum value: STATE_AMBIGUOUS = 4;
    */

@@ -1089,7 +1089,7 @@ export type ResolveAmbiguousRecordsRequest = Message<"onceward.v1.ResolveAmbiguo
   owner: string;
 
   /**
-   * Records whose newest lease ended before this time. Unset: before the call.
+   * Records that have been ambiguous since before this time. Unset: before the call.
    *
    * @generated from field: google.protobuf.Timestamp lease_expired_before = 3;
    */
