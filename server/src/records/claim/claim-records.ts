@@ -9,6 +9,7 @@ import {
 } from "../engine/batched-writes.ts";
 import type { FillResult } from "../engine/large-results.ts";
 import { writtenRecords } from "../engine/read-records.ts";
+import { NO_DIGEST } from "../engine/record-row.ts";
 import type { RecordsDatabase } from "../engine/sharded-batcher.ts";
 import { claimAfterLoss, type RecordLoss } from "../late-keys.ts";
 import {
@@ -16,6 +17,8 @@ import {
   answerClaim,
   type ClaimCommand,
   claimed,
+  completesItself,
+  EMPTY_RESULT,
   type LiveRecord,
   unfinishedPhase,
 } from "../record.ts";
@@ -161,14 +164,24 @@ function readGranted(
 
 /** Returns the record that a statement inserted for a command. */
 function newRecord(
-  { id, claimId, owner, fingerprint, leaseMs, keyRetentionS, onLeaseExpiry }: ClaimCommand,
+  command: ClaimCommand,
   fencingToken: number,
   { grantedAtMs, answeredAtMs }: Grant,
 ): LiveRecord {
+  const { id, claimId, owner, fingerprint, leaseMs, keyRetentionS, onLeaseExpiry } = command;
   const leaseExpiresAtMs = addMs(grantedAtMs, leaseMs);
+  const expiresAtMs = addMs(grantedAtMs, Math.max(keyRetentionS * 1000, leaseMs));
   return {
     id,
-    phase: unfinishedPhase(leaseExpiresAtMs > grantedAtMs, onLeaseExpiry),
+    phase: completesItself(command)
+      ? {
+          kind: "completed",
+          completedAtMs: grantedAtMs,
+          result: EMPTY_RESULT,
+          resultDigest: NO_DIGEST,
+          resultExpiresAtMs: expiresAtMs,
+        }
+      : unfinishedPhase(leaseExpiresAtMs > grantedAtMs, onLeaseExpiry),
     fencingToken: BigInt(fencingToken),
     attempt: 1,
     claimId,
@@ -178,7 +191,7 @@ function newRecord(
     claimedAtMs: grantedAtMs,
     leaseExpiresAtMs,
     leaseRemainingMs: leaseExpiresAtMs - answeredAtMs,
-    expiresAtMs: addMs(grantedAtMs, Math.max(keyRetentionS * 1000, leaseMs)),
+    expiresAtMs,
     checkpoint: undefined,
   };
 }

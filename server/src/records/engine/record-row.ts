@@ -2,6 +2,7 @@ import type pg from "pg";
 import { clockMoved } from "../../core/domain/database-clock.ts";
 import { intArray, textArray } from "../../core/store/sql-arrays.ts";
 import {
+  EMPTY_RESULT,
   type LiveRecord,
   type Phase,
   type RecordId,
@@ -192,9 +193,13 @@ function parsePhase(row: RecordRow, retentionNowMs: number): Phase {
       return {
         kind: "completed",
         completedAtMs: required(row, "settled_at_ms"),
-        result: parseResult(row, retentionNowMs),
-        resultDigest: Buffer.from(required(row, "result_digest"), "hex"),
-        resultExpiresAtMs: required(row, "result_expires_at_ms"),
+        ...(row.result_digest === null
+          ? { result: EMPTY_RESULT, resultDigest: NO_DIGEST, resultExpiresAtMs: row.expires_at_ms }
+          : {
+              result: parseResult(row, retentionNowMs),
+              resultDigest: Buffer.from(row.result_digest, "hex"),
+              resultExpiresAtMs: required(row, "result_expires_at_ms"),
+            }),
       };
     default:
       throw new Error(`unknown records.state ${row.state}`);
@@ -202,6 +207,9 @@ function parsePhase(row: RecordRow, retentionNowMs: number): Phase {
 }
 
 /** Returns undefined once the result's retention has ended, even if the sweep has not deleted it yet. */
+/** Of a record that its claim completed itself. */
+export const NO_DIGEST = new Uint8Array(0);
+
 function parseResult(row: RecordRow, nowMs: number): Result | undefined {
   if (required(row, "result_expires_at_ms") <= nowMs) return undefined;
   return {
