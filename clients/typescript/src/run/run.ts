@@ -5,7 +5,14 @@ import { fingerprintWithFiles } from "../keys/fingerprint.ts";
 import { looksLikeTimestamp } from "../keys/keys.ts";
 import { type Acquired, type AcquireOptions, acquire, isEnd } from "./acquire.ts";
 import { type Calls, type ClaimInit, dateOf } from "./calls.ts";
-import { type Claim, ClaimAbandoned, HeldClaim, type RunningClaim, UnguardedClaim } from "./claim.ts";
+import {
+  type Claim,
+  ClaimAbandoned,
+  HeldClaim,
+  RecordedClaim,
+  type RunningClaim,
+  UnguardedClaim,
+} from "./claim.ts";
 import type { Codec } from "./codec.ts";
 import { completeEffect } from "./complete-effect.ts";
 import { callWithin, checkNotWithinItself } from "./current-claim.ts";
@@ -49,7 +56,8 @@ export async function runOnce(
       await complete(claim, { status: "rejected", reason: judgement }, codec, observer);
       throw judgement;
     }
-    if (judgement === "release") await release(claim, describe(error, describeError), observer);
+    if (acquired.kind === "recorded") observer.emit({ type: "failed", attempt: claim.attempt });
+    else if (judgement === "release") await release(claim, describe(error, describeError), observer);
     else abandon(claim, marked ?? error, describe(error, describeError), observer);
     throw error;
   } finally {
@@ -116,7 +124,7 @@ function refOf({ namespace, key }: RunOptions): ClaimRef {
 
 async function toRequest(options: RunOptions, defaultOwner: string): Promise<ClaimInit> {
   const { namespace, key, fingerprint, leaseMs, owner = defaultOwner, acceptAmbiguous = false } = options;
-  const { keyCreatedAt, claimId = crypto.randomUUID() } = options;
+  const { keyCreatedAt, claimId = crypto.randomUUID(), mode } = options;
   return {
     namespace,
     key,
@@ -124,7 +132,9 @@ async function toRequest(options: RunOptions, defaultOwner: string): Promise<Cla
     acceptAmbiguous,
     claimId,
     ...(fingerprint !== undefined && { fingerprint: await fingerprintWithFiles(fingerprint) }),
-    ...(leaseMs !== undefined && { lease: durationFromMs(leaseMs) }),
+    ...(mode === "at-most-once"
+      ? { completion: {} }
+      : leaseMs !== undefined && { lease: durationFromMs(leaseMs) }),
     ...(keyCreatedAt !== undefined && { keyCreatedAt: timestampFromDate(keyCreatedAt) }),
   };
 }
@@ -151,6 +161,11 @@ function openClaim(
     const text = `${why}, and a function runs without a claim: ${message}`;
     observer.emitWithWarning({ type: "unguarded", reason }, "ONCEWARD_UNGUARDED", text);
     return new UnguardedClaim(options);
+  }
+  if (acquired.kind === "recorded") {
+    const claim = new RecordedClaim(options, acquired.completion);
+    observer.emit({ type: "claimed", attempt: claim.attempt });
+    return claim;
   }
   const { attempt } = acquired.claimed;
   observer.emit({ type: "claimed", attempt });

@@ -207,7 +207,6 @@ export class MemoryService {
     }
     const held = { record, claimId, leaseMs };
     this.#byName.set(nameOf(record), held);
-    if (completion !== undefined) this.wake();
     return held;
   }
 

@@ -1,0 +1,95 @@
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { TerminalError } from "../errors/errors.ts";
+import { createTestingOnceward, type TestingOnceward } from "../testing.ts";
+
+const EVENT = { namespace: "events", key: "evt_1" };
+const POLICY = { keyRetentionS: 120, resultRetentionS: 60 } as const;
+
+let testing: TestingOnceward;
+
+beforeEach(() => {
+  testing = createTestingOnceward({ policy: POLICY });
+});
+
+afterEach(() => testing.onceward.close());
+
+test("a key is seen from the second time on, until it is forgotten", async () => {
+  const { onceward, clock } = testing;
+  expect([await onceward.seen(EVENT), await onceward.seen(EVENT)]).toEqual([false, true]);
+  clock.advance(119_000);
+  expect(await onceward.seen(EVENT)).toBe(true);
+  clock.advance(2000);
+  expect(await onceward.seen(EVENT)).toBe(false);
+});
+
+test("many keys are answered in their order, and each that repeats is seen", async () => {
+  const events = testing.onceward.namespace("events");
+  expect(await events.seen("b")).toBe(false);
+  expect(await events.seenAll(["a", "b", "a", "c"])).toEqual([false, true, true, false]);
+  expect(await events.seenAll([])).toEqual([]);
+  const keys = Array.from({ length: 2500 }, (_, index) => `key-${index}`);
+  expect(new Set(await events.seenAll(keys))).toEqual(new Set([false]));
+});
+
+test("the same claim id gets the first answer again", async () => {
+  const events = testing.onceward.namespace("events");
+  const own = { claimId: "delivery-1" };
+  expect(await events.seenAll(["a", "b"], own)).toEqual([false, false]);
+  expect(await events.seenAll(["a", "b", "c"], own)).toEqual([false, false, false]);
+  expect(await events.seenAll(["a", "b", "c"])).toEqual([true, true, true]);
+});
+
+test("a key that a run completed is seen, whatever its result", async () => {
+  const { onceward, clock } = testing;
+  await onceward.run(EVENT, () => ({ id: 7 }));
+  const declined = { ...EVENT, key: "declined" };
+  await expect(
+    onceward.run(declined, () => {
+      throw new TerminalError("declined");
+    }),
+  ).rejects.toThrow(TerminalError);
+  expect([await onceward.seen(EVENT), await onceward.seen(declined)]).toEqual([true, true]);
+  clock.advance(61_000);
+  expect(await onceward.seen(EVENT)).toBe(true);
+});
+
+test("a key in progress is refused, and an invalid one before it is sent", async () => {
+  const { onceward } = testing;
+  await onceward.api.claim({ ...EVENT, owner: "another" });
+  await expect(onceward.seen({ ...EVENT, waitMs: 0 })).rejects.toMatchObject({ reason: "IN_PROGRESS" });
+  const events = onceward.namespace("events");
+  await expect(events.seenAll(["a", ""])).rejects.toMatchObject({ reason: "INVALID_REQUEST" });
+  expect(await events.seen("a")).toBe(false);
+  await expect(onceward.seenAll({ ...EVENT, keys: "a" as never })).rejects.toThrow("keys");
+});
+
+test("a lost reply is repeated with its claim id", async () => {
+  testing.faults.loseNextReply("claim");
+  expect(await testing.onceward.seen(EVENT)).toBe(false);
+  expect(await testing.onceward.seen(EVENT)).toBe(true);
+});
+
+test("at most once, a key is completed before its function, which no repeat runs again", async () => {
+  const { onceward } = testing;
+  const options = { ...EVENT, mode: "at-most-once" } as const;
+  const fn = vi.fn((claim: { readonly attempt: number; readonly guarded: boolean }) => {
+    const [record] = testing.records();
+    expect([record?.completedAt !== undefined, claim.attempt, claim.guarded]).toEqual([true, 1, true]);
+    throw new Error("lost");
+  });
+  await expect(onceward.run(options, fn)).rejects.toThrow("lost");
+  expect(await onceward.run(options, fn)).toBeUndefined();
+  expect(fn).toHaveBeenCalledTimes(1);
+  const other = await onceward.runDetailed({ ...options, key: "evt_2" }, () => ({ id: 7 }));
+  expect(other).toMatchObject({ value: { id: 7 }, replayed: false, attempt: 1 });
+  await expect(onceward.run({ ...options, mode: "twice" as never }, fn)).rejects.toThrow("at-most-once");
+});
+
+test("a call that fails claims nothing afterwards, which would complete the key", async () => {
+  testing.faults.failNext("claim", "DATABASE_UNAVAILABLE");
+  await expect(testing.onceward.seen({ ...EVENT, timeoutMs: 1 })).rejects.toMatchObject({
+    reason: "DATABASE_UNAVAILABLE",
+  });
+  await testing.onceward.close();
+  expect(testing.records()).toEqual([]);
+});
