@@ -206,7 +206,7 @@ class Onceward:
         """Returns whether the key was completed before: False at first, and then True until it is forgotten.
 
         At most once: the key is completed in the same call, so that after a False, the caller alone has to
-        act, and nobody repeats what then fails. After an error it is unknown whether the key was completed:
+        act, and no one repeats what then fails. After an error it is unknown whether the key was completed:
         repeat with the same ``claim_id``, which gets the first answer again.
 
         :raises OncewardError: as ``run`` before its function.

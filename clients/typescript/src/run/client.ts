@@ -132,7 +132,7 @@ export class Onceward implements AsyncDisposable {
   /**
    * Returns whether the key was completed before: false the first time, and true afterwards, for as long as the key is
    * remembered. At most once: the key is completed in the same call, so that after a false, the caller alone has to act, and
-   * nobody repeats what then fails. After an error it is unknown whether the key was completed: repeat with the same `claimId`,
+   * no one repeats what then fails. After an error it is unknown whether the key was completed: repeat with the same `claimId`,
    * which gets the first answer again.
    *
    * @throws the errors of `run` from before the function.

@@ -39,7 +39,7 @@ test("the same claim id gets the first answer again", async () => {
   expect(await events.seenAll(["a", "b", "c"])).toEqual([true, true, true]);
 });
 
-test("a key that a run completed is seen, whatever its result", async () => {
+test("a key that a run completed is seen, with any result", async () => {
   const { onceward, clock } = testing;
   await onceward.run(EVENT, () => ({ id: 7 }));
   const declined = { ...EVENT, key: "declined" };
