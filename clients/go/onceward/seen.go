@@ -6,7 +6,7 @@ import (
 )
 
 // Seen returns whether the operation's key was completed before: false the first time, and true afterwards, for as long as the key
-// is remembered. At most once: the key is completed in the same call, so that after a false, the caller alone has to act, and nobody
+// is remembered. At most once: the key is completed in the same call, so that after a false, the caller alone has to act, and no one
 // repeats what then fails. After an error it is unknown whether the key was completed: repeat with the same Operation.ClaimID, which
 // gets the first answer again. There is no lease, and no value: Lease, Codec and what judges errors have no effect.
 //
