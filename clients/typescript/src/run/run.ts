@@ -13,7 +13,6 @@ import {
   type RunningClaim,
   UnguardedClaim,
 } from "./claim.ts";
-import type { Codec } from "./codec.ts";
 import { completeEffect } from "./complete-effect.ts";
 import { callWithin, checkNotWithinItself } from "./current-claim.ts";
 import { describe } from "./describe-error.ts";
@@ -38,7 +37,7 @@ export async function runOnce(
   observer: Observer,
   fn: (claim: Claim) => unknown,
 ): Promise<RunResult<unknown>> {
-  const { codec, timeoutMs = defaults.timeoutMs } = options;
+  const { timeoutMs = defaults.timeoutMs } = options;
   const { classifyError = defaults.classifyError, describeError = defaults.describeError } = options;
   const { onError = defaults.onError } = options;
   const acquired = await begin(calls, defaults, options, observer);
@@ -49,11 +48,11 @@ export async function runOnce(
     const [effect] = await Promise.allSettled([callWithin(calls, claim, fn)]);
     const marked = claim.unknownBecause;
     if (marked === undefined && effect.status === "fulfilled")
-      return await complete(claim, effect, codec, observer);
+      return await complete(claim, effect, options, observer);
     const error = effect.status === "rejected" ? effect.reason : marked;
     const judgement = judgeUnder(claim, error);
     if (judgement instanceof TerminalError) {
-      await complete(claim, { status: "rejected", reason: judgement }, codec, observer);
+      await complete(claim, { status: "rejected", reason: judgement }, options, observer);
       throw judgement;
     }
     if (acquired.kind === "recorded") observer.emit({ type: "failed", attempt: claim.attempt });
@@ -178,13 +177,13 @@ function openClaim(
 async function complete<T>(
   claim: RunningClaim,
   effect: PromiseSettledResult<T>,
-  codec: Codec<T> | undefined,
+  options: Parameters<typeof completeEffect<T>>[2],
   observer: Observer,
 ): Promise<RunResult<T>> {
   const { attempt, guarded } = claim;
   return await observer.span("complete", async () => {
     try {
-      const result = await completeEffect(claim, effect, codec);
+      const result = await completeEffect(claim, effect, options);
       if (guarded) observer.emit({ type: effect.status === "fulfilled" ? "completed" : "failed", attempt });
       return result;
     } catch (cause) {

@@ -85,6 +85,19 @@ test("at most once, a key is completed before its function, which no repeat runs
   await expect(onceward.run({ ...options, mode: "twice" as never }, fn)).rejects.toThrow("at-most-once");
 });
 
+test("a run that stores a mark returns its value to the first caller alone", async () => {
+  const { onceward } = testing;
+  const options = { ...EVENT, stores: "mark" } as const;
+  expect(await onceward.run(options, () => ({ secret: "once" }))).toEqual({ secret: "once" });
+  await expect(onceward.run(options, () => ({ secret: "twice" }))).rejects.toMatchObject({
+    reason: "RESULT_LOST",
+    message: expect.stringContaining("its value is not kept"),
+  });
+  const [record] = testing.records();
+  expect(record?.result?.payload).toEqual(new Uint8Array());
+  await expect(onceward.run({ ...options, stores: "all" as never }, () => {})).rejects.toThrow("mark");
+});
+
 test("a call that fails claims nothing afterwards, which would complete the key", async () => {
   testing.faults.failNext("claim", "DATABASE_UNAVAILABLE");
   await expect(testing.onceward.seen({ ...EVENT, timeoutMs: 1 })).rejects.toMatchObject({
