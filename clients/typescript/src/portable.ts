@@ -39,6 +39,5 @@ export type {
 } from "./run/namespace.ts";
 export { NoEffectError, OutcomeUnknownError } from "./run/outcome-unknown.ts";
 export type { CodecRunOptions, JsonRunOptions, RunOptions, RunResult } from "./run/run-options.ts";
-export type { SeenAllOptions, SeenOptions } from "./run/seen.ts";
 export type { AccessToken, CredentialOptions, TokenSource } from "./transport/credentials.ts";
 export type { Api } from "./transport/unary-client.ts";

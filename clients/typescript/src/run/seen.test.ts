@@ -31,14 +31,6 @@ test("many keys are answered in their order, and each that repeats is seen", asy
   expect(new Set(await events.seenAll(keys))).toEqual(new Set([false]));
 });
 
-test("the same claim id gets the first answer again", async () => {
-  const events = testing.onceward.namespace("events");
-  const own = { claimId: "delivery-1" };
-  expect(await events.seenAll(["a", "b"], own)).toEqual([false, false]);
-  expect(await events.seenAll(["a", "b", "c"], own)).toEqual([false, false, false]);
-  expect(await events.seenAll(["a", "b", "c"])).toEqual([true, true, true]);
-});
-
 test("a key that a run completed is seen, with any result", async () => {
   const { onceward, clock } = testing;
   await onceward.run(EVENT, () => ({ id: 7 }));
@@ -61,12 +53,6 @@ test("a key in progress is refused, and an invalid one before it is sent", async
   await expect(events.seenAll(["a", ""])).rejects.toMatchObject({ reason: "INVALID_REQUEST" });
   expect(await events.seen("a")).toBe(false);
   await expect(onceward.seenAll({ ...EVENT, keys: "a" as never })).rejects.toThrow("keys");
-});
-
-test("a lost reply is repeated with its claim id", async () => {
-  testing.faults.loseNextReply("claim");
-  expect(await testing.onceward.seen(EVENT)).toBe(false);
-  expect(await testing.onceward.seen(EVENT)).toBe(true);
 });
 
 test("at most once, a key is completed before its function, which no repeat runs again", async () => {
@@ -96,13 +82,4 @@ test("a run that stores a mark returns its value to the first caller alone", asy
   const [record] = testing.records();
   expect(record?.result?.payload).toEqual(new Uint8Array());
   await expect(onceward.run({ ...options, stores: "all" as never }, () => {})).rejects.toThrow("mark");
-});
-
-test("a call that fails claims nothing afterwards, which would complete the key", async () => {
-  testing.faults.failNext("claim", "DATABASE_UNAVAILABLE");
-  await expect(testing.onceward.seen({ ...EVENT, timeoutMs: 1 })).rejects.toMatchObject({
-    reason: "DATABASE_UNAVAILABLE",
-  });
-  await testing.onceward.close();
-  expect(testing.records()).toEqual([]);
 });

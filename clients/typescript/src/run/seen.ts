@@ -11,6 +11,7 @@ export type SeenOptions = Omit<
 
 /** The same for many keys, which share the options. */
 export interface SeenAllOptions extends Omit<SeenOptions, "key" | "fingerprint" | "keyCreatedAt"> {
+  /** Each as `RunOptions.key`; in any number. */
   readonly keys: readonly string[];
 }
 
