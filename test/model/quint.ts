@@ -35,6 +35,7 @@ export const INVARIANTS = {
   retentionHolds: 10,
   copiesBelongToTheirInstallation: 16,
   oneLife: 20,
+  heldLeasesStay: 21,
 } as const;
 
 /** A run that violates invariants. */

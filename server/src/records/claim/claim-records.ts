@@ -20,7 +20,6 @@ import {
   completesItself,
   EMPTY_RESULT,
   type LiveRecord,
-  unfinishedPhase,
 } from "../record.ts";
 import { createReplyRoom, type ReplyRoom } from "../reply-room.ts";
 import type { TokenFloor } from "../token-floor.ts";
@@ -168,7 +167,7 @@ function newRecord(
   fencingToken: number,
   { grantedAtMs, answeredAtMs }: Grant,
 ): LiveRecord {
-  const { id, claimId, owner, fingerprint, leaseMs, keyRetentionS, onLeaseExpiry } = command;
+  const { id, claimId, owner, fingerprint, leaseMs, keyRetentionS } = command;
   const leaseExpiresAtMs = addMs(grantedAtMs, leaseMs);
   const expiresAtMs = addMs(grantedAtMs, Math.max(keyRetentionS * 1000, leaseMs));
   return {
@@ -181,7 +180,7 @@ function newRecord(
           resultDigest: NO_DIGEST,
           resultExpiresAtMs: expiresAtMs,
         }
-      : unfinishedPhase(leaseExpiresAtMs > grantedAtMs, onLeaseExpiry),
+      : { kind: "inProgress" },
     fencingToken: BigInt(fencingToken),
     attempt: 1,
     claimId,

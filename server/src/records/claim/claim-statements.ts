@@ -7,7 +7,14 @@ import {
   STATE,
   WRITTEN_SELECT,
 } from "../engine/record-row.ts";
-import { endedAttempt, equalKeys, IN_KEY_ORDER, IS_APPENDED, WITH_ROOM } from "../engine/record-sql.ts";
+import {
+  endedAttempt,
+  equalKeys,
+  IN_KEY_ORDER,
+  IS_APPENDED,
+  isHeld,
+  WITH_ROOM,
+} from "../engine/record-sql.ts";
 import type { ClaimCommand } from "../record.ts";
 
 /*
@@ -27,7 +34,7 @@ const PARAMETERS: Readonly<Record<string, string>> = {
   claim_id: "text",
   owner: "text",
   accepts_ambiguous: "boolean",
-  holds_on_lease_expiry: "boolean",
+  reclaim_within_s: "int",
   lease_ms: "int",
   key_retention_s: "int",
   result_retention_s: "int",
@@ -64,8 +71,8 @@ const INPUT = `with clock as materialized (
 const IS_YOUNG = "i.accepted_until_ms is null or extract(epoch from now()) * 1000 < i.accepted_until_ms";
 
 const INSERT = `insert into records as r (
-    tenant_id, namespace, key, fencing_token, state, attempt, holds_on_lease_expiry, accepts_ambiguous, lease_ms,
-    key_retention_s, result_retention_s, failure_retention_s, first_claimed_at, claimed_at, lease_expires_at,
+    tenant_id, namespace, key, fencing_token, state, attempt, holds_on_lease_expiry, reclaim_within_s, accepts_ambiguous,
+    lease_ms, key_retention_s, result_retention_s, failure_retention_s, first_claimed_at, claimed_at, lease_expires_at,
     expires_at, sweep_at, claim_id, owner, fingerprint, settled_at, result_expires_at, result_kind)`;
 
 /** Returns the values of INSERT's columns. `unless`: the condition on which the key is claimed; unset: always. */
@@ -74,7 +81,8 @@ function newRow({ of, token }: RowSource, unless = ""): string {
   const completes = `when ${of("lease_ms")} = 0 then`;
   return `${["tenant_id", "namespace", "key"].map(of).join(", ")}, ${token},
          case ${unless} ${completes} ${STATE.completed} else ${STATE.inProgress} end, 1,
-         ${["holds_on_lease_expiry", "accepts_ambiguous", "lease_ms"].map(of).join(", ")}, ${retentionsS},
+         ${of("reclaim_within_s")} is not null, nullif(${of("reclaim_within_s")}, 0),
+         ${["accepts_ambiguous", "lease_ms"].map(of).join(", ")}, ${retentionsS},
          now(), now(), now() + ${of("lease_ms")} * interval '1 millisecond',
          now() + greatest(${of("key_retention_s")} * 1000::bigint, ${of("lease_ms")}) * interval '1 millisecond',
          now() + (least(${retentionsS}) * 1000::bigint
@@ -182,6 +190,7 @@ ${INPUT}, ended as materialized (
     state = case when excluded.settled_at is null then ${STATE.inProgress} else ${STATE.completed} end,
     attempt = case when ${SAME_LIFE} then r.attempt + 1 else 1 end,
     holds_on_lease_expiry = excluded.holds_on_lease_expiry,
+    reclaim_within_s = excluded.reclaim_within_s,
     accepts_ambiguous = excluded.accepts_ambiguous,
     lease_ms = excluded.lease_ms,
     key_retention_s = excluded.key_retention_s,
@@ -222,7 +231,7 @@ ${INPUT}, ended as materialized (
          and (r.state = ${STATE.released}
               or (r.state = ${STATE.inProgress}
                   and r.lease_expires_at <= excluded.claimed_at
-                  and (not r.holds_on_lease_expiry or excluded.accepts_ambiguous))))
+                  and (not ${isHeld("excluded.claimed_at", "$15")} or excluded.accepts_ambiguous))))
   returning r.*
 )
 select ${WRITTEN_SELECT},
@@ -243,7 +252,7 @@ export function claimParameters(command: ClaimCommand, tokenFloor: number): read
     command.claimId,
     command.owner,
     command.acceptAmbiguous,
-    command.onLeaseExpiry === "HOLD",
+    command.reclaimWithinS ?? null,
     command.leaseMs,
     command.keyRetentionS,
     command.resultRetentionS,
@@ -265,7 +274,7 @@ export function claimArrays(commands: readonly ClaimCommand[], tokenFloor: numbe
     textArray(commands.map((command) => command.claimId)),
     textArray(commands.map((command) => command.owner)),
     booleanArray(commands.map((command) => command.acceptAmbiguous)),
-    booleanArray(commands.map((command) => command.onLeaseExpiry === "HOLD")),
+    intArray(commands.map((command) => command.reclaimWithinS)),
     intArray(commands.map((command) => command.leaseMs)),
     intArray(commands.map((command) => command.keyRetentionS)),
     intArray(commands.map((command) => command.resultRetentionS)),

@@ -57,7 +57,7 @@ export function parseClaim(request: ClaimRequest, principal: Principal): ParsedC
     owner,
     acceptAmbiguous,
     leaseMs,
-    onLeaseExpiry: policy.onLeaseExpiry,
+    reclaimWithinS: policy.onLeaseExpiry === "HOLD" ? 0 : policy.reclaimWithinS,
     keyRetentionS,
     ...resultRetentionsS(leaseMs, stamped, keyRetentionS),
     retentionInForceS: policy.keyRetentionS,
