@@ -29,6 +29,7 @@ export const INVARIANTS = {
   oneLiveClaim: 1,
   tokensRise: 2,
   resultsAreReplayed: 3,
+  firstAnswerRepeats: 3,
   onlyTheHolderSettles: 4,
   fingerprintsAgree: 5,
   retentionHolds: 10,

@@ -19,7 +19,7 @@ import (
 // Pauses of a process are rare: more late answers in turn mean a lease that is shorter than the answers take.
 const maxLateAnswers = 3
 
-// acquired is how a run begins: with one of claimed, done and unguarded.
+// acquired is how a run begins: with one of claimed, done, recorded and unguarded.
 type acquired struct {
 	// The lease lasts: the function may begin at once.
 	claimed   *oncewardv1.Claimed
@@ -27,6 +27,8 @@ type acquired struct {
 	remaining time.Duration
 	// The operation was done before.
 	done *oncewardv1.ClaimResponse
+	// The claim has completed the key itself.
+	recorded *oncewardv1.Recorded
 	// The service is unreachable, and the function runs without a claim.
 	unguarded *Error
 }
@@ -49,7 +51,7 @@ func (c *Client) acquire(ctx context.Context, operation *Operation) (*acquired, 
 	if refused != nil {
 		return nil, refused.about(operation.ref())
 	}
-	request.ClaimId = newClaimID()
+	request.ClaimId = firstSet(operation.ClaimID, newClaimID())
 	run := &acquisition{calls: c.calls, operation: operation, request: request}
 	ctx, end := c.calls.untilClosing(ctx)
 	defer end()
@@ -57,7 +59,7 @@ func (c *Client) acquire(ctx context.Context, operation *Operation) (*acquired, 
 	if err == nil {
 		return found, nil
 	}
-	if run.sent.mayBeHeld() {
+	if run.sent.mayBeHeld() && !operation.completes {
 		c.inBackground(run.releaseUnusedClaim)
 	}
 	if failed, isOwn := err.(*Error); isOwn {
@@ -100,6 +102,8 @@ func (a *acquisition) claimOrWait(ctx context.Context) (*acquired, error) {
 			}
 		case *oncewardv1.ClaimResponse_Completed:
 			return &acquired{done: response}, nil
+		case *oncewardv1.ClaimResponse_Recorded:
+			return &acquired{recorded: outcome.Recorded}, nil
 		case *oncewardv1.ClaimResponse_Ambiguous:
 			return nil, ambiguous(a.operation.ref(), outcome.Ambiguous)
 		case *oncewardv1.ClaimResponse_InProgress:

@@ -25,6 +25,9 @@ type Operation struct {
 	// than its retention is refused. Default: the time in the key, if the whole key is a UUID of version 1, 6
 	// or 7, as NewKey makes them, or a ULID.
 	KeyCreatedAt time.Time
+	// The id of this attempt, at most 128 bytes: an attempt with the id of the claim that holds the key, or that Seen completed it
+	// with, gets the same answer again. Two attempts that may happen at once must differ. Default: a new one.
+	ClaimID string
 	// How long the claim outlives a process that dies, 1 s to 24 h. While the function runs, heartbeats prolong the lease.
 	// Default: the namespace's policy.
 	Lease time.Duration
@@ -56,6 +59,8 @@ type Operation struct {
 	DescribeError func(error) string
 	// Stores the function's value, and restores it. Default: JSONCodec.
 	Codec Codec
+	// Of Seen: the claim completes the key itself.
+	completes bool
 }
 
 // OnInProgress says what a run does while another holder runs the operation.
@@ -123,6 +128,7 @@ func (o Operation) withDefaults(options *Options) (Operation, *Error) {
 	}
 	violations = append(violations, sharedViolations(o.Wait, o.Timeout, o.Owner, o.OnError)...)
 	violations = append(violations, textViolations("Key", o.Key, 1, limits.MaxKeyBytes)...)
+	violations = append(violations, textViolations("ClaimID", o.ClaimID, 0, limits.MaxClaimIDBytes)...)
 	if len(violations) > 0 {
 		return o, invalidRequest(violations...)
 	}
@@ -182,7 +188,9 @@ func (o *Operation) request() (*oncewardv1.ClaimRequest, *Error) {
 		}
 		request.Fingerprint = fingerprint
 	}
-	if o.Lease != 0 {
+	if o.completes {
+		request.Completion = &oncewardv1.Completion{}
+	} else if o.Lease != 0 {
 		request.Lease = durationpb.New(o.Lease)
 	}
 	if !o.KeyCreatedAt.IsZero() {

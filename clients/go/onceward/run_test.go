@@ -8,6 +8,7 @@ import (
 	"log"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -91,6 +92,25 @@ func TestManyKeysShareBatches(t *testing.T) {
 		})
 	}
 	deliveries.Wait()
+}
+
+func TestManyKeysAreSeenInTheirOrder(t *testing.T) {
+	client := oncewardtest.New(t, oncewardtest.Options{}).Client
+	keys := make([]string, 2500)
+	for i := range keys {
+		keys[i] = fmt.Sprint("event-", i%2000)
+	}
+	seen, err := client.SeenAll(t.Context(), onceward.Operation{Namespace: "events", ClaimID: "delivery-1"}, keys)
+	if err != nil || slices.Contains(seen[:2000], true) || slices.Contains(seen[2000:], false) {
+		t.Fatalf("got %v, %v", seen, err)
+	}
+	again, err := client.SeenAll(t.Context(), onceward.Operation{Namespace: "events", ClaimID: "delivery-1"}, keys)
+	if err != nil || !slices.Equal(again, seen) {
+		t.Errorf("the same claim id got %v, %v", again, err)
+	}
+	if seen, err := client.Seen(t.Context(), onceward.Operation{Namespace: "events", Key: keys[0]}); !seen || err != nil {
+		t.Errorf("another claim got %v, %v", seen, err)
+	}
 }
 
 func TestAnErrorOfTheFunctionReleasesTheClaim(t *testing.T) {

@@ -47,6 +47,14 @@ def _perform_run(client: Onceward, run: dict[str, Any], functions: list[dict[str
     namespace, key, options = options_of(run)
     try:
         with _left_after(run.get("cancelAfterMs")):
+            if "seen" in run:
+                keys = run["seen"]
+                one = len(keys) == 1
+                return {
+                    "seen": [client.seen(namespace, *keys, **options)]
+                    if one
+                    else client.seen_all(namespace, keys, **options)
+                }
             return report_result(client.run_detailed(namespace, key, function, **options))
     except (Exception, Left, SystemExit) as error:
         return report_error(error)

@@ -46,6 +46,11 @@ async def _perform_run(client: Onceward, run: dict[str, Any], functions: list[di
     async def reported() -> object:
         # Not awaited from outside: a task that raises SystemExit stops the event loop.
         try:
+            if "seen" in run:
+                keys = run["seen"]
+                if len(keys) == 1:
+                    return {"seen": [await client.seen(namespace, *keys, **options)]}
+                return {"seen": await client.seen_all(namespace, keys, **options)}
             return report_result(await client.run_detailed(namespace, key, function, **options))
         except (Exception, SystemExit, asyncio.CancelledError) as error:
             return report_error(error)

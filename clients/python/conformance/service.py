@@ -67,5 +67,7 @@ def _call(channel: grpc.Channel, method: str, given: dict[str, Any], tokens: lis
         tokens.append(claimed["fencingToken"])
     for part in (claimed, response.get("record")):
         if part is not None:
+            if part["fencingToken"] not in tokens:
+                tokens.append(part["fencingToken"])
             part["fencingToken"] = f"#{tokens.index(part['fencingToken']) + 1}"
     return {"response": response}

@@ -193,3 +193,23 @@ def test_beside_two_batches_few_calls_wait_and_gather() -> None:
     assert gatherer.take() == []
     gatherer.end(first)
     assert len(gatherer.take()) == 1
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_many_keys_are_seen_in_their_order_in_few_batches(is_async: bool) -> None:
+    keys = [f"event-{index % 2000}" for index in range(2500)]
+
+    async def ask(testing: Recording, claim_id: str) -> list[bool]:
+        if not is_async:
+            return testing.onceward.seen_all("events", keys, claim_id=claim_id)
+        async with testing.aio() as onceward:
+            return await onceward.seen_all("events", keys, claim_id=claim_id)
+
+    with Recording() as testing:
+        testing.gate.set()
+        first = [False] * 2000 + [True] * 500
+        assert asyncio.run(ask(testing, "delivery-1")) == first
+        assert len(testing.batches) < 100
+        assert asyncio.run(ask(testing, "delivery-1")) == first
+        assert asyncio.run(ask(testing, "delivery-2")) == [True] * 2500
+        assert testing.onceward.seen("events", keys[0]) is True

@@ -103,7 +103,7 @@ export function joinHooks(all: readonly Partial<OperationHooks>[]): OperationHoo
 const REFUSALS: ReadonlySet<string> = new Set(Object.keys(CATALOGUE).map((reason) => reason.toLowerCase()));
 
 /** The outcomes of claims that got their key. */
-const GRANTS: ReadonlySet<string> = new Set(["claimed", "reclaimed"]);
+const GRANTS: ReadonlySet<string> = new Set(["claimed", "reclaimed", "recorded"]);
 
 /** Returns what reports each answered claim's time, and each operation that was declined, to the hooks, after `count`. */
 export function createOperationReport(

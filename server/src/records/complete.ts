@@ -222,6 +222,7 @@ function readCompleted(
     const fingerprint = fingerprints?.[i];
     completions[ordinal - 1] = {
       fingerprint: fingerprint ? Buffer.from(fingerprint, "hex") : undefined,
+      claimId: "",
       firstClaimedAtMs: firstClaimedAtMs?.[i] as number,
       completedAtMs,
       resultExpiresAtMs: addMs(completedAtMs, (resultRetentionsS?.[i] as number) * 1000),

@@ -60,6 +60,24 @@ describe("a claim that was not granted", () => {
     expect(answerClaim(recordIn("completed"), again).kind).toBe("completed");
   });
 
+  test("that completes its record is recovered by its claim id, also from a copy", () => {
+    const itself = { phase: { ...PHASES.completed, resultDigest: new Uint8Array(0) } };
+    const record = recordIn("completed", itself);
+    const copy = cachedCompletionOf(record);
+    if (copy === undefined) throw new Error("the record has no copy");
+    const kindsFor = (command: Parameters<typeof claimCommand>[0]) => [
+      answerClaim(record, claimCommand(command)).kind,
+      answerFromCompletion(copy, claimCommand(command)).kind,
+    ];
+    expect(kindsFor({ leaseMs: 0, claimId: "call-1" })).toEqual(["recorded", "recorded"]);
+    expect(kindsFor({ leaseMs: 0, claimId: "call-2" })).toEqual(["completed", "completed"]);
+    expect(kindsFor({ leaseMs: 1000, claimId: "call-1" })).toEqual(["completed", "completed"]);
+    const otherwise = recordIn("completed");
+    expect(answerClaim(otherwise, claimCommand({ leaseMs: 0, claimId: "call-1" })).kind).toBe("completed");
+    const anonymous = recordIn("completed", { ...itself, claimId: "" });
+    expect(answerClaim(anonymous, claimCommand({ leaseMs: 0 })).kind).toBe("completed");
+  });
+
   test("recovers nothing without a claim id", () => {
     const anonymous = recordIn("inProgress", { claimId: "" });
     expect(answerClaim(anonymous, claimCommand({ claimId: "" })).kind).toBe("inProgress");

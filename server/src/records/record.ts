@@ -16,6 +16,14 @@ export interface Result {
   readonly metadataJson: string;
 }
 
+/** The result of a claim that completes its record itself. It is not stored. */
+export const EMPTY_RESULT: Result = {
+  kind: "success",
+  payload: new Uint8Array(0),
+  contentType: "",
+  metadataJson: "",
+};
+
 /** How far a claim's holder has come, for the next one. */
 export interface Checkpoint {
   readonly name: string;
@@ -45,6 +53,7 @@ export type Phase =
       readonly completedAtMs: number;
       /** Undefined once the result's retention has ended. */
       readonly result: Result | undefined;
+      /** Empty: the claim completed the record itself, with EMPTY_RESULT. */
       readonly resultDigest: Uint8Array;
       readonly resultExpiresAtMs: number;
     };
@@ -81,6 +90,8 @@ export function answeredAtMs({ leaseExpiresAtMs, leaseRemainingMs }: LiveRecord)
 /** The part of a completed record that answers a repeated claim: the part that caches keep. */
 export interface CachedCompletion {
   readonly fingerprint: Uint8Array | undefined;
+  /** As `completedBy`. */
+  readonly claimId: string;
   readonly firstClaimedAtMs: number;
   readonly completedAtMs: number;
   readonly resultExpiresAtMs: number;
@@ -93,7 +104,13 @@ export function cachedCompletionOf(record: LiveRecord): CachedCompletion | undef
   const { phase, fingerprint, firstClaimedAtMs, expiresAtMs } = record;
   if (phase.kind !== "completed" || phase.result === undefined) return undefined;
   const { completedAtMs, resultExpiresAtMs, result } = phase;
-  return { fingerprint, firstClaimedAtMs, completedAtMs, resultExpiresAtMs, expiresAtMs, result };
+  const claimId = completedBy(record);
+  return { fingerprint, claimId, firstClaimedAtMs, completedAtMs, resultExpiresAtMs, expiresAtMs, result };
+}
+
+/** Returns the id of the claim that completed a record itself; empty: it had none, or the record was completed otherwise. */
+function completedBy({ phase, claimId }: LiveRecord): string {
+  return phase.kind === "completed" && phase.resultDigest.byteLength === 0 ? claimId : "";
 }
 
 /**
@@ -137,6 +154,7 @@ export interface ClaimCommand {
   readonly claimId: string;
   readonly owner: string;
   readonly acceptAmbiguous: boolean;
+  /** 0: the claim completes its record itself, and never holds it (`completesItself`). */
   readonly leaseMs: number;
   /** How long after the record's first claim its expired lease is taken over. 0: never (HOLD); undefined: always. */
   readonly reclaimWithinS: number | undefined;
@@ -151,6 +169,20 @@ export interface ClaimCommand {
   readonly acceptedUntilMs: number | undefined;
 }
 
+/** Returns whether a claim completes its record in its own statement. */
+export function completesItself({ leaseMs }: Pick<ClaimCommand, "leaseMs">): boolean {
+  return leaseMs === 0;
+}
+
+/** What the answers to granted claims have in common. */
+interface Begun {
+  /** Whether it was granted before, to the same claim id. */
+  readonly repeated: boolean;
+  readonly attempt: number;
+  /** When the key's earlier record was first claimed, which had ended and was not swept yet; undefined: there was none. */
+  readonly endedFirstClaimedAtMs?: number | undefined;
+}
+
 /** The answer to a Claim. */
 export type ClaimOutcome = {
   readonly expiresAtMs: number;
@@ -158,13 +190,15 @@ export type ClaimOutcome = {
   /** The time at which the database answered, on its own clock; undefined: a cache answered. */
   readonly answeredAtMs: number | undefined;
 } & (
+  | ({ readonly kind: "claimed" } & Begun &
+      Pick<LiveRecord, "fencingToken" | "leaseExpiresAtMs" | "leaseRemainingMs" | "checkpoint">)
   | ({
-      readonly kind: "claimed";
-      /** Whether it was granted before, to the same claim id. */
-      readonly repeated: boolean;
-      /** When the key's earlier record was first claimed, which had ended and was not swept yet; undefined: there was none. */
-      readonly endedFirstClaimedAtMs?: number | undefined;
-    } & Pick<LiveRecord, "fencingToken" | "leaseExpiresAtMs" | "leaseRemainingMs" | "attempt" | "checkpoint">)
+      /** The claim completed the record itself. */
+      readonly kind: "recorded";
+      readonly completedAtMs: number;
+      /** As of `completed`. */
+      readonly record: LiveRecord | undefined;
+    } & Begun)
   | {
       readonly kind: "inProgress";
       readonly owner: string;
@@ -188,6 +222,12 @@ export type ClaimOutcome = {
     }
 );
 
+/** Whether a claim began the key's operation: it was granted now, as the first attempt. */
+export function beginsOperation(outcome: ClaimOutcome): boolean {
+  const isGranted = outcome.kind === "claimed" || outcome.kind === "recorded";
+  return isGranted && !outcome.repeated && outcome.attempt === 1;
+}
+
 /**
  * The record could have been written as it was read, so another caller wrote it in between: the operation is
  * retried.
@@ -196,21 +236,31 @@ export interface Contended {
   readonly kind: "contended";
 }
 
-/** Returns the answer to the claim that holds a record: granted now or, if `repeated`, before. */
+/** Returns the answer to the claim that holds a record, or has completed it: granted now or, if `repeated`, before. */
 export function claimed(record: LiveRecord, repeated: boolean): ClaimOutcome {
-  return {
-    kind: "claimed",
+  const granted = {
     repeated,
     endedFirstClaimedAtMs: record.endedFirstClaimedAtMs,
-    fencingToken: record.fencingToken,
-    leaseExpiresAtMs: record.leaseExpiresAtMs,
-    leaseRemainingMs: record.leaseRemainingMs,
     attempt: record.attempt,
     firstClaimedAtMs: record.firstClaimedAtMs,
-    checkpoint: record.checkpoint,
     expiresAtMs: record.expiresAtMs,
     answeredAtMs: answeredAtMs(record),
   };
+  if (record.phase.kind === "completed")
+    return { kind: "recorded", completedAtMs: record.phase.completedAtMs, record, ...granted };
+  return {
+    kind: "claimed",
+    fencingToken: record.fencingToken,
+    leaseExpiresAtMs: record.leaseExpiresAtMs,
+    leaseRemainingMs: record.leaseRemainingMs,
+    checkpoint: record.checkpoint,
+    ...granted,
+  };
+}
+
+/** Whether it was this claim, whose reply was lost, that completed the record. `byClaim`: as `completedBy`. */
+function completedBefore(byClaim: string, command: ClaimCommand): boolean {
+  return byClaim !== "" && byClaim === command.claimId && completesItself(command);
 }
 
 /**
@@ -237,6 +287,7 @@ export function answerClaim(
   };
   switch (phase.kind) {
     case "completed":
+      if (completedBefore(completedBy(record), command)) return claimed(record, true);
       return {
         kind: "completed",
         completedAtMs: phase.completedAtMs,
@@ -280,15 +331,17 @@ export function answerClaim(
 export function answerFromCompletion(copy: CachedCompletion, command: ClaimCommand): ClaimOutcome {
   refuseMismatch(copy.fingerprint, command.fingerprint);
   const { completedAtMs, result, firstClaimedAtMs, expiresAtMs } = copy;
-  return {
-    kind: "completed",
+  const answer = {
     completedAtMs,
-    result,
     record: undefined,
     firstClaimedAtMs,
     expiresAtMs,
     answeredAtMs: undefined,
   };
+  // The attempt of a repeat is only counted, and a copy does not have it.
+  if (completedBefore(copy.claimId, command))
+    return { kind: "recorded", repeated: true, attempt: 1, ...answer };
+  return { kind: "completed", result, ...answer };
 }
 
 /** A mismatch needs two fingerprints: a claim without one neither binds a key nor conflicts with it. */

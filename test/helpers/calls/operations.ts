@@ -12,6 +12,8 @@ export interface Operation {
   readonly claimId: string;
   readonly text: string;
   readonly acceptAmbiguous: boolean;
+  /** Whether a claim completes its record itself. */
+  readonly completes: boolean;
   readonly leaseS: number | undefined;
   readonly result: keyof typeof RESULTS;
   readonly checkpoint: string | undefined;
@@ -49,6 +51,7 @@ export const anyOperation: fc.Arbitrary<Operation> = fc.record({
   claimId: fc.constantFrom("", "call-1", "call-2"),
   text: fc.constantFrom("", "text"),
   acceptAmbiguous: fc.boolean(),
+  completes: mostly(false, true),
   leaseS: mostly(undefined, 10, 20, 60, 61),
   result: mostly("one", "other", "failure", "too large"),
   checkpoint: mostly(undefined, "charged", "mailed"),
@@ -61,7 +64,7 @@ function mostly<const T>(usual: T, ...others: T[]): fc.Arbitrary<T> {
 
 /** Returns an operation as a request. `tokens` are those granted for its key, oldest first. */
 export function requestOf(operation: Operation, granted: readonly bigint[]): ItemRequest {
-  const { namespace, key, fingerprint, claimId, acceptAmbiguous, text, leaseS } = operation;
+  const { namespace, key, fingerprint, claimId, acceptAmbiguous, completes, text, leaseS } = operation;
   const id = { namespace, key };
   const held = { ...id, fencingToken: TOKENS[operation.token](granted) ?? NEVER_GRANTED };
   const lease = leaseS === undefined ? {} : { lease: seconds(leaseS) };
@@ -69,7 +72,12 @@ export function requestOf(operation: Operation, granted: readonly bigint[]): Ite
     case "claim":
       return {
         case: "claim",
-        value: { ...id, fingerprint, claimId, owner: text, acceptAmbiguous, ...lease },
+        value: {
+          ...id,
+          ...{ fingerprint, claimId, owner: text, acceptAmbiguous },
+          ...lease,
+          ...(completes && { completion: {} }),
+        },
       };
     case "complete":
       return { case: "complete", value: { ...held, result: RESULTS[operation.result] } };

@@ -32,6 +32,8 @@ interface Replay {
 type CallStep = Extract<ModelStep, { kind: "call" }>;
 
 const MINUTE_MS = 60_000;
+/** EMPTY_RESULT of the specification. */
+const EMPTY_RESULT = 7;
 
 /** An answer in the words of the model. */
 interface Answer {
@@ -98,7 +100,8 @@ function compare(
   real: Answer,
   granted: Map<number, bigint>,
 ): string | undefined {
-  if (answer.kind === "claimed" && real.token !== undefined) {
+  const isNew = answer.kind === "claimed" || answer.kind === "recorded";
+  if (isNew && real.token !== undefined) {
     for (const earlier of granted.values()) {
       if (real.token <= earlier) return `token ${real.token} is not higher than ${earlier}`;
     }
@@ -123,8 +126,11 @@ function inWordsOfReplies(
     case "claimed again":
       // The reply does not tell them apart, and the token does.
       return { kind: "claimed", token: granted.get(token) as bigint, attempt };
+    case "recorded":
+    case "recorded again":
+      return { kind: "recorded", token: granted.get(token) as bigint };
     case "replayed":
-      return { kind, result: textOf(result) };
+      return { kind, result: result === EMPTY_RESULT ? "" : textOf(result) };
     case "in progress":
     case "ambiguous":
       return { kind, attempt };
@@ -164,7 +170,7 @@ async function call(replay: Replay, { command, keyAgeMinutes }: CallStep): Promi
   const retention = command.retention === 1 ? { retention: seconds(60) } : {};
   switch (command.kind) {
     case "claim": {
-      const { fingerprint, claimId, acceptsAmbiguous } = command;
+      const { fingerprint, claimId, acceptsAmbiguous, completes } = command;
       const reply = await caller.claim({
         ...record,
         ...retention,
@@ -174,8 +180,12 @@ async function call(replay: Replay, { command, keyAgeMinutes }: CallStep): Promi
         }),
         claimId: claimId === 0 ? "" : textOf(claimId),
         acceptAmbiguous: acceptsAmbiguous,
+        ...(completes && { completion: {} }),
       });
-      return claimAnswer(reply);
+      if (reply.outcome.case !== "recorded") return claimAnswer(reply);
+      // Its caller learns no token, and those of the key rise nevertheless.
+      const token = (await caller.lookup(record)).record?.fencingToken;
+      return { kind: "recorded", ...(token !== undefined && { token }) };
     }
     case "complete": {
       const result = success(textOf(command.result));
@@ -206,6 +216,7 @@ function claimAnswer({ outcome }: ClaimResponse): Answer {
       return { kind: "in progress", attempt: outcome.value.attempt };
     case "ambiguous":
       return { kind: "ambiguous", attempt: outcome.value.attempt };
+    case "recorded":
     case undefined:
       return { kind: "nothing" };
     default:

@@ -12,6 +12,8 @@ export interface ModelCommand {
   readonly fingerprint: number;
   readonly claimId: number;
   readonly acceptsAmbiguous: boolean;
+  /** Whether a claim completes its record itself. */
+  readonly completes: boolean;
   /** 0: as stored at the claim. */
   readonly retention: number;
 }

@@ -1,6 +1,8 @@
 import type { BenchDatabase } from "./database.ts";
+import type { Bench } from "./figure.ts";
 import { runSlice, type Step } from "./load.ts";
 import { parentOf, processorTimeOf, processorTimeOfFamily } from "./processor-time.ts";
+import { median } from "./statistics.ts";
 
 /** What one step uses. Depends less on the other load of a machine than rates do. */
 export interface Cost {
@@ -58,5 +60,37 @@ export async function readUse(serverPid: number | undefined, database: BenchData
     clientS: (user + system) / 1e6,
     postgresS: await processorTimeOfFamily(await parentOf(row?.pid ?? 0)),
     walBytes: row?.wal_bytes ?? 0,
+  };
+}
+
+/** Measures steps by turns, each with so many callers; returns medians. All use the same Postgres. */
+export async function compareCosts<Name extends string>(
+  { pace, signal, progress }: Bench,
+  what: string,
+  sides: Readonly<Record<Name, Costly>>,
+  callers: number,
+): Promise<Readonly<Record<Name, Cost>>> {
+  progress(`processor time of a ${what}, ${callers} callers`);
+  const names = Object.keys(sides) as Name[];
+  const load = { callers, durationMs: pace.sliceMs };
+  for (const name of names) await runSlice(sides[name].step, { ...load, durationMs: pace.warmUpMs }, signal);
+  await sides[names[0] as Name].database.query("checkpoint");
+  const turns = new Map<Name, Cost[]>(names.map((name) => [name, []]));
+  for (let turn = 0; turn < pace.slices; turn++) {
+    for (const name of turn % 2 === 0 ? names : names.toReversed())
+      turns.get(name)?.push(await measureCost(sides[name], load, signal));
+  }
+  const costs = [...turns].map(([name, own]) => [name, medians(own)] as const);
+  return Object.fromEntries(costs) as Readonly<Record<Name, Cost>>;
+}
+
+function medians(costs: readonly Cost[]): Cost {
+  const of = (name: keyof Cost) => median(costs.map((cost) => cost[name]));
+  return {
+    perSecond: of("perSecond"),
+    serverMicros: of("serverMicros"),
+    clientMicros: of("clientMicros"),
+    postgresMicros: of("postgresMicros"),
+    walBytes: of("walBytes"),
   };
 }

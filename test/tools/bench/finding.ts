@@ -17,6 +17,7 @@ export const FIGURES = [
   "P17",
   "P18",
   "P19",
+  "P20",
 ] as const;
 export type FigureId = (typeof FIGURES)[number];
 

@@ -4,6 +4,7 @@ import { type Bench, type Figure, FULL_PACE, QUICK_PACE } from "./figure.ts";
 import { measureAdministration } from "./figures/administration.ts";
 import { measureCitus } from "./figures/citus.ts";
 import { measureClaims } from "./figures/claims.ts";
+import { measureDedupe } from "./figures/dedupe.ts";
 import { measureFairness } from "./figures/fairness.ts";
 import { measureFullTable } from "./figures/full-table.ts";
 import { measureHostility } from "./figures/hostility.ts";
@@ -78,6 +79,7 @@ const MEASUREMENTS: readonly Measurement[] = [
   { of: ["P17"], figure: measureCitus },
   { of: ["P18"], figure: measureProcessorTime },
   { of: ["P19"], figure: measureHttpProxy },
+  { of: ["P20"], figure: measureDedupe },
 ];
 
 // A second Ctrl-C is ignored: it would leave a PostgreSQL running.

@@ -10,6 +10,7 @@ import {
   LOST,
   lookup,
   NOTHING_THERE,
+  RECORDED,
   refused,
   release,
   replayed,
@@ -23,6 +24,18 @@ const MISMATCH = refused("FINGERPRINT_MISMATCH");
 describe("1: one live token per key", () => {
   test("a claim of a free key is granted", () => {
     expect(violated(claim(0, 10, granted(1)))).toEqual([]);
+  });
+
+  test("a claim that completes its record is recorded once, and again for its own claim id alone", () => {
+    const seen = { completesWith: "empty" };
+    const own = { ...seen, claimId: "call-1" };
+    const first = claim(0, 10, RECORDED, own);
+    expect(violated(first, claim(20, 30, replayed("empty"), seen), claim(40, 50, RECORDED, own))).toEqual([]);
+    expect(violated(first, claim(20, 30, RECORDED, seen))).toEqual([1]);
+    expect(violated(first, claim(20, 30, replayed("empty"), own))).toEqual([3]);
+    expect(violated(first, claim(20, 30, granted(2)))).toEqual([1]);
+    expect(violated(claim(0, 10, granted(1)), claim(20, 30, RECORDED, seen))).toEqual([1]);
+    expect(violated(claim(0, LOST, undefined, seen), claim(20, 30, replayed("empty")))).toEqual([]);
   });
 
   test("a second grant that returns before the first one's lease can have ended is a violation", () => {

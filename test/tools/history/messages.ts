@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { create } from "@bufbuild/protobuf";
 import { durationMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { OncewardError } from "../../../clients/typescript/src/errors/errors.ts";
@@ -13,6 +14,7 @@ import {
   Record_State,
   type Result,
   Result_Kind,
+  ResultSchema,
 } from "../../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
 import {
   type Answer,
@@ -29,6 +31,9 @@ export type CallRequest = BatchRequestItem["request"];
 /** A call's response or error. */
 export type CallResponse = BatchResponseItem["response"];
 
+/** The result of claims that complete their records themselves. */
+const EMPTY_HASH = nameOfResult(create(ResultSchema, { kind: Result_Kind.SUCCESS })).hash;
+
 /** Returns the parts of a request that the checker needs; undefined for an empty one. */
 export function describeRequest({ case: kind, value }: CallRequest): Request | undefined {
   switch (kind) {
@@ -41,6 +46,7 @@ export function describeRequest({ case: kind, value }: CallRequest): Request | u
         ...(value.wait && { waitMs: durationMs(value.wait) }),
         ...(value.retention && { retentionMs: durationMs(value.retention) }),
         ...(value.acceptAmbiguous && { acceptAmbiguous: true }),
+        ...(value.completion && { completesWith: EMPTY_HASH }),
         ...keyTimeOf(value.key, value.keyCreatedAt && timestampMs(value.keyCreatedAt)),
       };
     case "complete": {
@@ -106,6 +112,7 @@ function describeOutcome({ outcome }: ClaimResponse): Answer {
       return { kind: "completed", ...(result && { hash: nameOfResult(result).hash }) };
     }
     case "inProgress":
+    case "recorded":
     case "ambiguous":
       return { kind: outcome.case };
     case undefined:

@@ -29,6 +29,8 @@ export interface ClaimRequest {
   /** How long the call waits while the key is in progress. */
   readonly waitMs?: number;
   readonly acceptAmbiguous?: boolean;
+  /** The claim completes its record itself, with this result. */
+  readonly completesWith?: string;
   readonly retentionMs?: number;
   /** When the key was created, on the history's clock; unset: the call does not name a time. */
   readonly keyCreatedAtMs?: number;
@@ -81,6 +83,8 @@ export type Answer =
   /** A definite refusal, without effect. The reason is from the service's catalogue. */
   | { readonly kind: "refused"; readonly reason: string }
   | { readonly kind: "claimed"; readonly token: number; readonly attempt?: number }
+  /** The claim has completed the record itself. */
+  | { readonly kind: "recorded" }
   | { readonly kind: "inProgress" }
   /** A replay; without a hash, the result's retention has ended. */
   | { readonly kind: "completed"; readonly hash?: string }

@@ -21,6 +21,7 @@ import type {
 export const LOST = Number.POSITIVE_INFINITY;
 
 export const IN_PROGRESS: Answer = { kind: "inProgress" };
+export const RECORDED: Answer = { kind: "recorded" };
 export const AMBIGUOUS: Answer = { kind: "ambiguous" };
 export const RESULT_GONE: Answer = { kind: "completed" };
 export const NOTHING_THERE: Answer = { kind: "absent" };

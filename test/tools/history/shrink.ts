@@ -68,6 +68,7 @@ function mayChange({ request, answer }: Operation): boolean {
   switch (answer.kind) {
     case "unknown":
     case "claimed":
+    case "recorded":
     case "ok":
     case "malformed":
       return true;

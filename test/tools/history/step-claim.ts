@@ -14,6 +14,8 @@ import type { Answer, ClaimRequest } from "./operation.ts";
 import { greatest, type HeldRecord, illegal, least, range, type State, type Step, sum } from "./state.ts";
 
 type Claimed = Extract<Answer, { kind: "claimed" }>;
+/** The answer to a claim that was granted. */
+type Granted = Extract<Answer, { kind: "claimed" | "recorded" }>;
 
 /**
  * Returns the states that a claim with this answer may leave, or why it can't have come. An unknown outcome
@@ -63,10 +65,13 @@ function answerFrom(sighting: Sighting, request: ClaimRequest, moment: Moment): 
         ...ownClaimAgain(sighting, request, answer, moment),
         ...grantsFrom(sighting, request, answer, moment),
       ];
+    case "recorded":
+      if (completedItself(sighting.record, request)) return [sighting.state];
+      return grantsFrom(sighting, request, answer, moment);
     case "inProgress":
       return [inProgressFrom(sighting, request, moment)];
     case "completed":
-      return [completedFrom(sighting, answer.hash, moment)];
+      return [completedFrom(sighting, request, answer.hash, moment)];
     case "ambiguous":
       return [ambiguousFrom(sighting, request, moment)];
     default:
@@ -91,11 +96,11 @@ function ownClaimAgain(
   return answer.token > running.token ? [{ ...running, token: answer.token, isTokenKnown: true }] : [];
 }
 
-/** Returns the states after a new grant; without an answer, its token is unknown. */
+/** Returns the states after a new grant; without an answer that has it, its token is unknown. */
 function grantsFrom(
   sighting: Sighting,
   request: ClaimRequest,
-  answer: Claimed | undefined,
+  answer: Granted | undefined,
   moment: Moment,
 ): Step[] {
   const { state, record } = sighting;
@@ -105,7 +110,8 @@ function grantsFrom(
   const newLife = record === undefined && obstacleToNewLife(state, request, moment);
   if (newLife) return answer === undefined ? [] : [illegal(20, newLife)];
   const attempt = (record?.attempt ?? 0) + 1;
-  if (answer !== undefined) {
+  const isTokenKnown = answer?.kind === "claimed";
+  if (isTokenKnown) {
     if (answer.token <= state.token)
       return [illegal(2, `token ${answer.token} does not exceed ${state.token}`)];
     if (answer.attempt !== undefined && answer.attempt !== attempt) {
@@ -114,9 +120,9 @@ function grantsFrom(
   }
   return [
     {
-      token: answer?.token ?? state.token,
-      isTokenKnown: answer !== undefined,
-      record: heldRecord(record, request, attempt, moment),
+      token: isTokenKnown ? answer.token : state.token,
+      isTokenKnown,
+      record: claimedRecord(record, request, attempt, moment),
       copies: state.copies,
       saved: state.saved,
     },
@@ -151,32 +157,35 @@ function obstacleToNewLife(
   return state.token > 0 || !state.isTokenKnown ? "a second life of the key" : undefined;
 }
 
-function heldRecord(
+/** Returns the record after a new grant: held, or completed by the claim itself. */
+function claimedRecord(
   before: HeldRecord | undefined,
   request: ClaimRequest,
   attempt: number,
   { operation, clock, book }: Moment,
 ): HeldRecord {
-  const leaseMs = request.leaseMs ?? book.policy.defaultLeaseMs;
+  const { completesWith } = request;
+  const leaseMs = completesWith === undefined ? (request.leaseMs ?? book.policy.defaultLeaseMs) : 0;
   const lease = range(leaseMs, leaseMs);
   const retentions = book.retentionsFor(operation);
   const asked = request.retentionMs ?? Number.POSITIVE_INFINITY;
   const keyRetention = least(retentions.key, range(asked, asked));
+  const keyEnds = sum(clock, greatest(keyRetention, lease));
   return {
-    phase: "held",
+    phase: completesWith === undefined ? "held" : "completed",
     fingerprint: before?.fingerprint ?? request.fingerprint,
     claimId: request.claimId ?? "",
     attempt,
     leaseMs,
     leaseEnds: sum(clock, lease),
     keyRetention,
-    resultRetention: least(retentions.result, keyRetention),
-    failureRetention: least(retentions.failure, keyRetention),
+    resultRetention: completesWith === undefined ? least(retentions.result, keyRetention) : keyRetention,
+    failureRetention: completesWith === undefined ? least(retentions.failure, keyRetention) : keyRetention,
     stampedAt: clock,
-    keyEnds: sum(clock, greatest(keyRetention, lease)),
-    hash: "",
+    keyEnds,
+    hash: completesWith ?? "",
     isFailure: false,
-    resultEnds: range(0, 0),
+    resultEnds: completesWith === undefined ? range(0, 0) : keyEnds,
   };
 }
 
@@ -198,7 +207,14 @@ function inProgressFrom({ state, record }: Sighting, request: ClaimRequest, mome
   return withRecord(state, record, { leaseEnds: stillRunning(moment, record.leaseEnds) });
 }
 
-function completedFrom({ state, record }: Sighting, hash: string | undefined, moment: Moment): Step {
+function completedFrom(
+  { state, record }: Sighting,
+  request: ClaimRequest,
+  hash: string | undefined,
+  moment: Moment,
+): Step {
+  if (completedItself(record, request))
+    return illegal(3, "answered COMPLETED to the claim that completed the key");
   if (record?.phase !== "completed") {
     return illegal(3, `a result is replayed although the key is ${record?.phase ?? "absent"}`);
   }
@@ -226,6 +242,19 @@ function ambiguousFrom({ state, record }: Sighting, request: ClaimRequest, momen
 
 function isOwn(record: HeldRecord, { claimId = "" }: ClaimRequest): boolean {
   return record.phase === "held" && claimId !== "" && claimId === record.claimId;
+}
+
+/** Whether a record was completed by this claim itself, which its claim id names. */
+function completedItself(
+  record: HeldRecord | undefined,
+  { claimId = "", completesWith }: ClaimRequest,
+): boolean {
+  return (
+    record?.phase === "completed" &&
+    claimId !== "" &&
+    claimId === record.claimId &&
+    completesWith === record.hash
+  );
 }
 
 function isMismatch(answer: Answer): boolean {

@@ -67,6 +67,8 @@ function describeAnswer(answer: Answer): string {
       return `malformed: ${answer.problem}`;
     case "inProgress":
       return "IN_PROGRESS";
+    case "recorded":
+      return "RECORDED";
     case "ambiguous":
       return "AMBIGUOUS";
     case "ok":

@@ -15,7 +15,9 @@ export function standIns(
 ): ReadonlyMap<Operation, StandIn> {
   const granted = new Set(
     operations.flatMap(({ request, answer }) =>
-      request.kind === "claim" && answer.kind === "claimed" && request.claimId ? [request.claimId] : [],
+      request.kind === "claim" && (answer.kind === "claimed" || answer.kind === "recorded") && request.claimId
+        ? [request.claimId]
+        : [],
     ),
   );
   const batches = new Set(

@@ -34,6 +34,8 @@ interface Run {
   readonly terminalErrors?: readonly string[];
   /** Closes the client before this run. */
   readonly closeBefore?: true;
+  /** Asks whether these keys were seen, in place of a run; of one key, by the call for one. */
+  readonly seen?: readonly string[];
   /** The steps of the function. */
   readonly function: readonly Step[];
   /** Ends the run for its caller so long after it began. */
@@ -107,7 +109,10 @@ async function performRun(onceward: Onceward, run: Run, functions: Seen[]): Prom
     ...(cancelAfterMs !== undefined && { signal: abortAfter(cancelAfterMs) }),
     ...(terminalErrors !== undefined && { classifyError }),
   } as CodecRunOptions<unknown>;
+  const { seen } = run;
   try {
+    if (seen?.length === 1) return { seen: [await onceward.seen({ ...runOptions, key: `${seen[0]}` })] };
+    if (seen !== undefined) return { seen: await onceward.seenAll({ ...runOptions, keys: seen }) };
     const result = await onceward.runDetailed(runOptions, (claim) => {
       const seen = describeClaim(claim);
       functions.push(seen);

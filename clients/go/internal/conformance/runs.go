@@ -36,6 +36,7 @@ type run struct {
 	TerminalErrors []string `json:"terminalErrors"`
 	CancelAfterMs  *float64 `json:"cancelAfterMs"`
 	CloseBefore    bool     `json:"closeBefore"`
+	Seen           []string `json:"seen"`
 }
 
 type options struct {
@@ -51,6 +52,7 @@ type options struct {
 	OnError         string          `json:"onError"`
 	AcceptAmbiguous bool            `json:"acceptAmbiguous"`
 	Codec           string          `json:"codec"`
+	ClaimID         string          `json:"claimId"`
 }
 
 type step struct {
@@ -211,6 +213,9 @@ func performRun(client *onceward.Client, given run, functions *[]report) (outcom
 			outcome = report{"panicked": panicked}
 		}
 	}()
+	if given.Seen != nil {
+		return performSeen(ctx, client, operation, given.Seen), nil
+	}
 	result, err := onceward.RunDetailed(ctx, client, operation, func(ctx context.Context, claim *onceward.Claim) (any, error) {
 		seen := describeClaim(claim)
 		*functions = append(*functions, seen)
@@ -222,10 +227,27 @@ func performRun(client *onceward.Client, given run, functions *[]report) (outcom
 	return reportResult(result), nil
 }
 
+// performSeen asks whether keys were seen; of one key, by the call for one.
+func performSeen(ctx context.Context, client *onceward.Client, operation onceward.Operation, keys []string) report {
+	var seen []bool
+	var err error
+	if len(keys) == 1 {
+		operation.Key = keys[0]
+		seen = []bool{false}
+		seen[0], err = client.Seen(ctx, operation)
+	} else {
+		seen, err = client.SeenAll(ctx, operation, keys)
+	}
+	if err != nil {
+		return reportError(err)
+	}
+	return report{"seen": seen}
+}
+
 func operationOf(given run) (onceward.Operation, error) {
 	operation := onceward.Operation{
 		Namespace: "charges", Key: "order-1",
-		Lease: duration(given.Options.LeaseMs),
+		Lease: duration(given.Options.LeaseMs), ClaimID: given.Options.ClaimID,
 		Owner: given.Options.Owner, AcceptAmbiguous: given.Options.AcceptAmbiguous,
 	}
 	if given.Options.Namespace != nil {

@@ -117,6 +117,8 @@ func checkClaim(request *oncewardv1.ClaimRequest, policy Policy, now time.Time) 
 	var found violations
 	found.addIf(policy.RequireFingerprint && len(request.GetFingerprint()) == 0, "fingerprint", "is required by the namespace's policy")
 	found.lease(request.GetLease(), policy)
+	found.addIf(request.GetCompletion() != nil && request.GetLease() != nil, "lease",
+		"must be unset with `completion`, which needs no lease")
 	found.addIf(request.GetRetention() != nil, "retention", noRetention)
 	found.addIf(policy.LateKeys == RequireKeyTime && !hasTime, "key_created_at",
 		"is required by the namespace's policy, as the key contains no time")

@@ -24,7 +24,7 @@ type record struct {
 	*oncewardv1.Record
 	claimID string
 	lease   time.Duration
-	// Kept beyond its retention, to distinguish a repeated Complete from a different one.
+	// Kept beyond its retention, to distinguish a repeated Complete from a different one. Nil: the claim completed the record.
 	stored *oncewardv1.Result
 }
 
@@ -151,7 +151,11 @@ func (s *Service) claim(request *oncewardv1.ClaimRequest) (*oncewardv1.ClaimResp
 	response := &oncewardv1.ClaimResponse{ServerTime: timestamppb.New(s.now)}
 	count := &s.counts.Granted
 	runs := met.State == oncewardv1.Record_STATE_IN_PROGRESS && met.leaseLeft(s.now) > 0
+	own := request.GetClaimId() != "" && request.GetClaimId() == met.claimID
 	switch {
+	case met.State == oncewardv1.Record_STATE_COMPLETED && met.stored == nil && own && request.GetCompletion() != nil:
+		response.Outcome = recorded(met)
+		count = &s.counts.Recovered
 	case met.State == oncewardv1.Record_STATE_COMPLETED:
 		response.Outcome = &oncewardv1.ClaimResponse_Completed{Completed: &oncewardv1.Completed{
 			CompletedAt: met.GetCompletedAt(), Result: met.GetResult(), ResultExpired: met.GetResultExpired(),
@@ -162,7 +166,7 @@ func (s *Service) claim(request *oncewardv1.ClaimRequest) (*oncewardv1.ClaimResp
 			Owner: met.GetOwner(), Attempt: met.GetAttempt(), LeaseExpiredAt: met.GetLeaseExpiresAt(), Checkpoint: met.GetCheckpoint(),
 		}}
 		count = &s.counts.Ambiguous
-	case runs && (request.GetClaimId() == "" || request.GetClaimId() != met.claimID):
+	case runs && !own:
 		response.Outcome = &oncewardv1.ClaimResponse_InProgress{InProgress: &oncewardv1.InProgress{
 			Owner: met.GetOwner(), Attempt: met.GetAttempt(), LeaseExpiresAt: met.GetLeaseExpiresAt(),
 			RetryAfter: durationpb.New(max(10*time.Millisecond, min(time.Second, met.leaseLeft(s.now)))),
@@ -174,6 +178,10 @@ func (s *Service) claim(request *oncewardv1.ClaimRequest) (*oncewardv1.ClaimResp
 		} else {
 			met = s.grant(request, met, policy)
 		}
+		if met.State == oncewardv1.Record_STATE_COMPLETED {
+			response.Outcome = recorded(met)
+			break
+		}
 		response.Outcome = &oncewardv1.ClaimResponse_Claimed{Claimed: &oncewardv1.Claimed{
 			FencingToken: met.GetFencingToken(), Attempt: met.GetAttempt(), FirstClaimedAt: met.GetFirstClaimedAt(),
 			LeaseExpiresAt: met.GetLeaseExpiresAt(), LeaseRemaining: durationpb.New(met.leaseLeft(s.now)), Checkpoint: met.GetCheckpoint(),
@@ -183,11 +191,18 @@ func (s *Service) claim(request *oncewardv1.ClaimRequest) (*oncewardv1.ClaimResp
 	return response, count, nil
 }
 
+func recorded(completed *record) *oncewardv1.ClaimResponse_Recorded {
+	return &oncewardv1.ClaimResponse_Recorded{Recorded: &oncewardv1.Recorded{CompletedAt: completed.GetCompletedAt()}}
+}
+
 // grant keeps a claim; previous is the record that it takes over, as a further attempt, or an empty one.
 func (s *Service) grant(request *oncewardv1.ClaimRequest, previous *record, policy Policy) *record {
 	lease := policy.DefaultLease
 	if request.GetLease() != nil {
 		lease = request.GetLease().AsDuration()
+	}
+	if request.GetCompletion() != nil {
+		lease = 0
 	}
 	s.lastToken++
 	granted := &record{claimID: request.GetClaimId(), lease: lease, Record: &oncewardv1.Record{
@@ -200,6 +215,10 @@ func (s *Service) grant(request *oncewardv1.ClaimRequest, previous *record, poli
 	}}
 	if len(granted.Fingerprint) == 0 {
 		granted.Fingerprint = request.GetFingerprint()
+	}
+	if request.GetCompletion() != nil {
+		granted.State, granted.Result = oncewardv1.Record_STATE_COMPLETED, &oncewardv1.Result{Kind: oncewardv1.Result_KIND_SUCCESS}
+		granted.CompletedAt, granted.ResultExpiresAt = granted.GetClaimedAt(), granted.GetExpiresAt()
 	}
 	s.records[nameOf(request)] = granted
 	return granted

@@ -51,7 +51,11 @@ type ClaimRequest struct {
 	// When the key was created: the same for every delivery of the operation, such as the time that the first sender stamped
 	// on the message. Default: the time that the key contains, if the whole key is a UUID of version 1, 6 or 7, or a ULID. Used
 	// only if the policy's late_keys is REFUSE or REQUIRE_TIME: then a time that is too far ahead is refused.
-	KeyCreatedAt  *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=key_created_at,json=keyCreatedAt,proto3" json:"key_created_at,omitempty"`
+	KeyCreatedAt *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=key_created_at,json=keyCreatedAt,proto3" json:"key_created_at,omitempty"`
+	// Set: this call also completes what it claims, for "have I seen this key?" in one call. A granted claim is answered Recorded,
+	// every later one of the key Completed. At most once: the key is completed before any effect, so that an effect that fails
+	// or is interrupted is not repeated. Such a claim has no lease, so `lease` must be unset.
+	Completion    *Completion `protobuf:"bytes,11,opt,name=completion,proto3" json:"completion,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -156,6 +160,50 @@ func (x *ClaimRequest) GetKeyCreatedAt() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *ClaimRequest) GetCompletion() *Completion {
+	if x != nil {
+		return x.Completion
+	}
+	return nil
+}
+
+// How a claim completes within its own call: with an empty SUCCESS, which is kept for as long as the key.
+type Completion struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Completion) Reset() {
+	*x = Completion{}
+	mi := &file_onceward_v1_idempotency_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Completion) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Completion) ProtoMessage() {}
+
+func (x *Completion) ProtoReflect() protoreflect.Message {
+	mi := &file_onceward_v1_idempotency_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Completion.ProtoReflect.Descriptor instead.
+func (*Completion) Descriptor() ([]byte, []int) {
+	return file_onceward_v1_idempotency_proto_rawDescGZIP(), []int{1}
+}
+
 type ClaimResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Exactly one is set.
@@ -166,6 +214,7 @@ type ClaimResponse struct {
 	//	*ClaimResponse_InProgress
 	//	*ClaimResponse_Completed
 	//	*ClaimResponse_Ambiguous
+	//	*ClaimResponse_Recorded
 	Outcome isClaimResponse_Outcome `protobuf_oneof:"outcome"`
 	// When the key's retention ends. A retry after this moment is a new operation, unless the policy's late_keys refuses it.
 	ExpiresAt *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=expires_at,json=expiresAt,proto3" json:"expires_at,omitempty"`
@@ -179,7 +228,7 @@ type ClaimResponse struct {
 
 func (x *ClaimResponse) Reset() {
 	*x = ClaimResponse{}
-	mi := &file_onceward_v1_idempotency_proto_msgTypes[1]
+	mi := &file_onceward_v1_idempotency_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -191,7 +240,7 @@ func (x *ClaimResponse) String() string {
 func (*ClaimResponse) ProtoMessage() {}
 
 func (x *ClaimResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_onceward_v1_idempotency_proto_msgTypes[1]
+	mi := &file_onceward_v1_idempotency_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -204,7 +253,7 @@ func (x *ClaimResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClaimResponse.ProtoReflect.Descriptor instead.
 func (*ClaimResponse) Descriptor() ([]byte, []int) {
-	return file_onceward_v1_idempotency_proto_rawDescGZIP(), []int{1}
+	return file_onceward_v1_idempotency_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *ClaimResponse) GetOutcome() isClaimResponse_Outcome {
@@ -250,6 +299,15 @@ func (x *ClaimResponse) GetAmbiguous() *Ambiguous {
 	return nil
 }
 
+func (x *ClaimResponse) GetRecorded() *Recorded {
+	if x != nil {
+		if x, ok := x.Outcome.(*ClaimResponse_Recorded); ok {
+			return x.Recorded
+		}
+	}
+	return nil
+}
+
 func (x *ClaimResponse) GetExpiresAt() *timestamppb.Timestamp {
 	if x != nil {
 		return x.ExpiresAt
@@ -284,6 +342,10 @@ type ClaimResponse_Ambiguous struct {
 	Ambiguous *Ambiguous `protobuf:"bytes,4,opt,name=ambiguous,proto3,oneof"`
 }
 
+type ClaimResponse_Recorded struct {
+	Recorded *Recorded `protobuf:"bytes,7,opt,name=recorded,proto3,oneof"`
+}
+
 func (*ClaimResponse_Claimed) isClaimResponse_Outcome() {}
 
 func (*ClaimResponse_InProgress) isClaimResponse_Outcome() {}
@@ -291,6 +353,8 @@ func (*ClaimResponse_InProgress) isClaimResponse_Outcome() {}
 func (*ClaimResponse_Completed) isClaimResponse_Outcome() {}
 
 func (*ClaimResponse_Ambiguous) isClaimResponse_Outcome() {}
+
+func (*ClaimResponse_Recorded) isClaimResponse_Outcome() {}
 
 // The caller holds the claim: perform the side effect, then Complete (or Release).
 type Claimed struct {
@@ -312,7 +376,7 @@ type Claimed struct {
 
 func (x *Claimed) Reset() {
 	*x = Claimed{}
-	mi := &file_onceward_v1_idempotency_proto_msgTypes[2]
+	mi := &file_onceward_v1_idempotency_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -324,7 +388,7 @@ func (x *Claimed) String() string {
 func (*Claimed) ProtoMessage() {}
 
 func (x *Claimed) ProtoReflect() protoreflect.Message {
-	mi := &file_onceward_v1_idempotency_proto_msgTypes[2]
+	mi := &file_onceward_v1_idempotency_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -337,7 +401,7 @@ func (x *Claimed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Claimed.ProtoReflect.Descriptor instead.
 func (*Claimed) Descriptor() ([]byte, []int) {
-	return file_onceward_v1_idempotency_proto_rawDescGZIP(), []int{2}
+	return file_onceward_v1_idempotency_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Claimed) GetFencingToken() int64 {
@@ -397,7 +461,7 @@ type InProgress struct {
 
 func (x *InProgress) Reset() {
 	*x = InProgress{}
-	mi := &file_onceward_v1_idempotency_proto_msgTypes[3]
+	mi := &file_onceward_v1_idempotency_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -409,7 +473,7 @@ func (x *InProgress) String() string {
 func (*InProgress) ProtoMessage() {}
 
 func (x *InProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_onceward_v1_idempotency_proto_msgTypes[3]
+	mi := &file_onceward_v1_idempotency_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -422,7 +486,7 @@ func (x *InProgress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InProgress.ProtoReflect.Descriptor instead.
 func (*InProgress) Descriptor() ([]byte, []int) {
-	return file_onceward_v1_idempotency_proto_rawDescGZIP(), []int{3}
+	return file_onceward_v1_idempotency_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *InProgress) GetOwner() string {
@@ -466,7 +530,7 @@ type Completed struct {
 
 func (x *Completed) Reset() {
 	*x = Completed{}
-	mi := &file_onceward_v1_idempotency_proto_msgTypes[4]
+	mi := &file_onceward_v1_idempotency_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -478,7 +542,7 @@ func (x *Completed) String() string {
 func (*Completed) ProtoMessage() {}
 
 func (x *Completed) ProtoReflect() protoreflect.Message {
-	mi := &file_onceward_v1_idempotency_proto_msgTypes[4]
+	mi := &file_onceward_v1_idempotency_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -491,7 +555,7 @@ func (x *Completed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Completed.ProtoReflect.Descriptor instead.
 func (*Completed) Descriptor() ([]byte, []int) {
-	return file_onceward_v1_idempotency_proto_rawDescGZIP(), []int{4}
+	return file_onceward_v1_idempotency_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Completed) GetResult() *Result {
@@ -531,7 +595,7 @@ type Ambiguous struct {
 
 func (x *Ambiguous) Reset() {
 	*x = Ambiguous{}
-	mi := &file_onceward_v1_idempotency_proto_msgTypes[5]
+	mi := &file_onceward_v1_idempotency_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -543,7 +607,7 @@ func (x *Ambiguous) String() string {
 func (*Ambiguous) ProtoMessage() {}
 
 func (x *Ambiguous) ProtoReflect() protoreflect.Message {
-	mi := &file_onceward_v1_idempotency_proto_msgTypes[5]
+	mi := &file_onceward_v1_idempotency_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -556,7 +620,7 @@ func (x *Ambiguous) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ambiguous.ProtoReflect.Descriptor instead.
 func (*Ambiguous) Descriptor() ([]byte, []int) {
-	return file_onceward_v1_idempotency_proto_rawDescGZIP(), []int{5}
+	return file_onceward_v1_idempotency_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Ambiguous) GetOwner() string {
@@ -587,6 +651,52 @@ func (x *Ambiguous) GetCheckpoint() *Checkpoint {
 	return nil
 }
 
+// The call's `completion` has completed the key, which was free. A repeat with the same claim_id gets the same answer, for as
+// long as the key is remembered.
+type Recorded struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	CompletedAt   *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=completed_at,json=completedAt,proto3" json:"completed_at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Recorded) Reset() {
+	*x = Recorded{}
+	mi := &file_onceward_v1_idempotency_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Recorded) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Recorded) ProtoMessage() {}
+
+func (x *Recorded) ProtoReflect() protoreflect.Message {
+	mi := &file_onceward_v1_idempotency_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Recorded.ProtoReflect.Descriptor instead.
+func (*Recorded) Descriptor() ([]byte, []int) {
+	return file_onceward_v1_idempotency_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *Recorded) GetCompletedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.CompletedAt
+	}
+	return nil
+}
+
 type CompleteRequest struct {
 	state        protoimpl.MessageState `protogen:"open.v1"`
 	Namespace    string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
@@ -602,7 +712,7 @@ type CompleteRequest struct {
 
 func (x *CompleteRequest) Reset() {
 	*x = CompleteRequest{}
-	mi := &file_onceward_v1_idempotency_proto_msgTypes[6]
+	mi := &file_onceward_v1_idempotency_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -614,7 +724,7 @@ func (x *CompleteRequest) String() string {
 func (*CompleteRequest) ProtoMessage() {}
 
 func (x *CompleteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_onceward_v1_idempotency_proto_msgTypes[6]
+	mi := &file_onceward_v1_idempotency_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -627,7 +737,7 @@ func (x *CompleteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompleteRequest.ProtoReflect.Descriptor instead.
 func (*CompleteRequest) Descriptor() ([]byte, []int) {
-	return file_onceward_v1_idempotency_proto_rawDescGZIP(), []int{6}
+	return file_onceward_v1_idempotency_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *CompleteRequest) GetNamespace() string {
@@ -678,7 +788,7 @@ type CompleteResponse struct {
 
 func (x *CompleteResponse) Reset() {
 	*x = CompleteResponse{}
-	mi := &file_onceward_v1_idempotency_proto_msgTypes[7]
+	mi := &file_onceward_v1_idempotency_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -690,7 +800,7 @@ func (x *CompleteResponse) String() string {
 func (*CompleteResponse) ProtoMessage() {}
 
 func (x *CompleteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_onceward_v1_idempotency_proto_msgTypes[7]
+	mi := &file_onceward_v1_idempotency_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -703,7 +813,7 @@ func (x *CompleteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompleteResponse.ProtoReflect.Descriptor instead.
 func (*CompleteResponse) Descriptor() ([]byte, []int) {
-	return file_onceward_v1_idempotency_proto_rawDescGZIP(), []int{7}
+	return file_onceward_v1_idempotency_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *CompleteResponse) GetCompletedAt() *timestamppb.Timestamp {
@@ -740,7 +850,7 @@ type ReleaseRequest struct {
 
 func (x *ReleaseRequest) Reset() {
 	*x = ReleaseRequest{}
-	mi := &file_onceward_v1_idempotency_proto_msgTypes[8]
+	mi := &file_onceward_v1_idempotency_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -752,7 +862,7 @@ func (x *ReleaseRequest) String() string {
 func (*ReleaseRequest) ProtoMessage() {}
 
 func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_onceward_v1_idempotency_proto_msgTypes[8]
+	mi := &file_onceward_v1_idempotency_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -765,7 +875,7 @@ func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseRequest) Descriptor() ([]byte, []int) {
-	return file_onceward_v1_idempotency_proto_rawDescGZIP(), []int{8}
+	return file_onceward_v1_idempotency_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ReleaseRequest) GetNamespace() string {
@@ -806,7 +916,7 @@ type ReleaseResponse struct {
 
 func (x *ReleaseResponse) Reset() {
 	*x = ReleaseResponse{}
-	mi := &file_onceward_v1_idempotency_proto_msgTypes[9]
+	mi := &file_onceward_v1_idempotency_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -818,7 +928,7 @@ func (x *ReleaseResponse) String() string {
 func (*ReleaseResponse) ProtoMessage() {}
 
 func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_onceward_v1_idempotency_proto_msgTypes[9]
+	mi := &file_onceward_v1_idempotency_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -831,7 +941,7 @@ func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseResponse) Descriptor() ([]byte, []int) {
-	return file_onceward_v1_idempotency_proto_rawDescGZIP(), []int{9}
+	return file_onceward_v1_idempotency_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ReleaseResponse) GetExpiresAt() *timestamppb.Timestamp {
@@ -856,7 +966,7 @@ type ExtendLeaseRequest struct {
 
 func (x *ExtendLeaseRequest) Reset() {
 	*x = ExtendLeaseRequest{}
-	mi := &file_onceward_v1_idempotency_proto_msgTypes[10]
+	mi := &file_onceward_v1_idempotency_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -868,7 +978,7 @@ func (x *ExtendLeaseRequest) String() string {
 func (*ExtendLeaseRequest) ProtoMessage() {}
 
 func (x *ExtendLeaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_onceward_v1_idempotency_proto_msgTypes[10]
+	mi := &file_onceward_v1_idempotency_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -881,7 +991,7 @@ func (x *ExtendLeaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExtendLeaseRequest.ProtoReflect.Descriptor instead.
 func (*ExtendLeaseRequest) Descriptor() ([]byte, []int) {
-	return file_onceward_v1_idempotency_proto_rawDescGZIP(), []int{10}
+	return file_onceward_v1_idempotency_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ExtendLeaseRequest) GetNamespace() string {
@@ -932,7 +1042,7 @@ type ExtendLeaseResponse struct {
 
 func (x *ExtendLeaseResponse) Reset() {
 	*x = ExtendLeaseResponse{}
-	mi := &file_onceward_v1_idempotency_proto_msgTypes[11]
+	mi := &file_onceward_v1_idempotency_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -944,7 +1054,7 @@ func (x *ExtendLeaseResponse) String() string {
 func (*ExtendLeaseResponse) ProtoMessage() {}
 
 func (x *ExtendLeaseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_onceward_v1_idempotency_proto_msgTypes[11]
+	mi := &file_onceward_v1_idempotency_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -957,7 +1067,7 @@ func (x *ExtendLeaseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExtendLeaseResponse.ProtoReflect.Descriptor instead.
 func (*ExtendLeaseResponse) Descriptor() ([]byte, []int) {
-	return file_onceward_v1_idempotency_proto_rawDescGZIP(), []int{11}
+	return file_onceward_v1_idempotency_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ExtendLeaseResponse) GetLeaseExpiresAt() *timestamppb.Timestamp {
@@ -991,7 +1101,7 @@ type LookupRequest struct {
 
 func (x *LookupRequest) Reset() {
 	*x = LookupRequest{}
-	mi := &file_onceward_v1_idempotency_proto_msgTypes[12]
+	mi := &file_onceward_v1_idempotency_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1003,7 +1113,7 @@ func (x *LookupRequest) String() string {
 func (*LookupRequest) ProtoMessage() {}
 
 func (x *LookupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_onceward_v1_idempotency_proto_msgTypes[12]
+	mi := &file_onceward_v1_idempotency_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1016,7 +1126,7 @@ func (x *LookupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LookupRequest.ProtoReflect.Descriptor instead.
 func (*LookupRequest) Descriptor() ([]byte, []int) {
-	return file_onceward_v1_idempotency_proto_rawDescGZIP(), []int{12}
+	return file_onceward_v1_idempotency_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *LookupRequest) GetNamespace() string {
@@ -1045,7 +1155,7 @@ type LookupResponse struct {
 
 func (x *LookupResponse) Reset() {
 	*x = LookupResponse{}
-	mi := &file_onceward_v1_idempotency_proto_msgTypes[13]
+	mi := &file_onceward_v1_idempotency_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1057,7 +1167,7 @@ func (x *LookupResponse) String() string {
 func (*LookupResponse) ProtoMessage() {}
 
 func (x *LookupResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_onceward_v1_idempotency_proto_msgTypes[13]
+	mi := &file_onceward_v1_idempotency_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1070,7 +1180,7 @@ func (x *LookupResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LookupResponse.ProtoReflect.Descriptor instead.
 func (*LookupResponse) Descriptor() ([]byte, []int) {
-	return file_onceward_v1_idempotency_proto_rawDescGZIP(), []int{13}
+	return file_onceward_v1_idempotency_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *LookupResponse) GetRecord() *Record {
@@ -1096,7 +1206,7 @@ type BatchRequest struct {
 
 func (x *BatchRequest) Reset() {
 	*x = BatchRequest{}
-	mi := &file_onceward_v1_idempotency_proto_msgTypes[14]
+	mi := &file_onceward_v1_idempotency_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1108,7 +1218,7 @@ func (x *BatchRequest) String() string {
 func (*BatchRequest) ProtoMessage() {}
 
 func (x *BatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_onceward_v1_idempotency_proto_msgTypes[14]
+	mi := &file_onceward_v1_idempotency_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1121,7 +1231,7 @@ func (x *BatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchRequest.ProtoReflect.Descriptor instead.
 func (*BatchRequest) Descriptor() ([]byte, []int) {
-	return file_onceward_v1_idempotency_proto_rawDescGZIP(), []int{14}
+	return file_onceward_v1_idempotency_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *BatchRequest) GetItems() []*BatchRequestItem {
@@ -1148,7 +1258,7 @@ type BatchStreamRequest struct {
 
 func (x *BatchStreamRequest) Reset() {
 	*x = BatchStreamRequest{}
-	mi := &file_onceward_v1_idempotency_proto_msgTypes[15]
+	mi := &file_onceward_v1_idempotency_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1160,7 +1270,7 @@ func (x *BatchStreamRequest) String() string {
 func (*BatchStreamRequest) ProtoMessage() {}
 
 func (x *BatchStreamRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_onceward_v1_idempotency_proto_msgTypes[15]
+	mi := &file_onceward_v1_idempotency_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1173,7 +1283,7 @@ func (x *BatchStreamRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchStreamRequest.ProtoReflect.Descriptor instead.
 func (*BatchStreamRequest) Descriptor() ([]byte, []int) {
-	return file_onceward_v1_idempotency_proto_rawDescGZIP(), []int{15}
+	return file_onceward_v1_idempotency_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *BatchStreamRequest) GetItems() []*BatchRequestItem {
@@ -1224,7 +1334,7 @@ type BatchRequestItem struct {
 
 func (x *BatchRequestItem) Reset() {
 	*x = BatchRequestItem{}
-	mi := &file_onceward_v1_idempotency_proto_msgTypes[16]
+	mi := &file_onceward_v1_idempotency_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1236,7 +1346,7 @@ func (x *BatchRequestItem) String() string {
 func (*BatchRequestItem) ProtoMessage() {}
 
 func (x *BatchRequestItem) ProtoReflect() protoreflect.Message {
-	mi := &file_onceward_v1_idempotency_proto_msgTypes[16]
+	mi := &file_onceward_v1_idempotency_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1249,7 +1359,7 @@ func (x *BatchRequestItem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchRequestItem.ProtoReflect.Descriptor instead.
 func (*BatchRequestItem) Descriptor() ([]byte, []int) {
-	return file_onceward_v1_idempotency_proto_rawDescGZIP(), []int{16}
+	return file_onceward_v1_idempotency_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *BatchRequestItem) GetRequest() isBatchRequestItem_Request {
@@ -1356,7 +1466,7 @@ type BatchResponse struct {
 
 func (x *BatchResponse) Reset() {
 	*x = BatchResponse{}
-	mi := &file_onceward_v1_idempotency_proto_msgTypes[17]
+	mi := &file_onceward_v1_idempotency_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1368,7 +1478,7 @@ func (x *BatchResponse) String() string {
 func (*BatchResponse) ProtoMessage() {}
 
 func (x *BatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_onceward_v1_idempotency_proto_msgTypes[17]
+	mi := &file_onceward_v1_idempotency_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1381,7 +1491,7 @@ func (x *BatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchResponse.ProtoReflect.Descriptor instead.
 func (*BatchResponse) Descriptor() ([]byte, []int) {
-	return file_onceward_v1_idempotency_proto_rawDescGZIP(), []int{17}
+	return file_onceward_v1_idempotency_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *BatchResponse) GetItems() []*BatchResponseItem {
@@ -1406,7 +1516,7 @@ type BatchStreamResponse struct {
 
 func (x *BatchStreamResponse) Reset() {
 	*x = BatchStreamResponse{}
-	mi := &file_onceward_v1_idempotency_proto_msgTypes[18]
+	mi := &file_onceward_v1_idempotency_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1418,7 +1528,7 @@ func (x *BatchStreamResponse) String() string {
 func (*BatchStreamResponse) ProtoMessage() {}
 
 func (x *BatchStreamResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_onceward_v1_idempotency_proto_msgTypes[18]
+	mi := &file_onceward_v1_idempotency_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1431,7 +1541,7 @@ func (x *BatchStreamResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchStreamResponse.ProtoReflect.Descriptor instead.
 func (*BatchStreamResponse) Descriptor() ([]byte, []int) {
-	return file_onceward_v1_idempotency_proto_rawDescGZIP(), []int{18}
+	return file_onceward_v1_idempotency_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *BatchStreamResponse) GetItems() []*BatchResponseItem {
@@ -1474,7 +1584,7 @@ type BatchResponseItem struct {
 
 func (x *BatchResponseItem) Reset() {
 	*x = BatchResponseItem{}
-	mi := &file_onceward_v1_idempotency_proto_msgTypes[19]
+	mi := &file_onceward_v1_idempotency_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1486,7 +1596,7 @@ func (x *BatchResponseItem) String() string {
 func (*BatchResponseItem) ProtoMessage() {}
 
 func (x *BatchResponseItem) ProtoReflect() protoreflect.Message {
-	mi := &file_onceward_v1_idempotency_proto_msgTypes[19]
+	mi := &file_onceward_v1_idempotency_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1499,7 +1609,7 @@ func (x *BatchResponseItem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchResponseItem.ProtoReflect.Descriptor instead.
 func (*BatchResponseItem) Descriptor() ([]byte, []int) {
-	return file_onceward_v1_idempotency_proto_rawDescGZIP(), []int{19}
+	return file_onceward_v1_idempotency_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *BatchResponseItem) GetResponse() isBatchResponseItem_Response {
@@ -1625,7 +1735,7 @@ type BatchItemError struct {
 
 func (x *BatchItemError) Reset() {
 	*x = BatchItemError{}
-	mi := &file_onceward_v1_idempotency_proto_msgTypes[20]
+	mi := &file_onceward_v1_idempotency_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1637,7 +1747,7 @@ func (x *BatchItemError) String() string {
 func (*BatchItemError) ProtoMessage() {}
 
 func (x *BatchItemError) ProtoReflect() protoreflect.Message {
-	mi := &file_onceward_v1_idempotency_proto_msgTypes[20]
+	mi := &file_onceward_v1_idempotency_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1650,7 +1760,7 @@ func (x *BatchItemError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchItemError.ProtoReflect.Descriptor instead.
 func (*BatchItemError) Descriptor() ([]byte, []int) {
-	return file_onceward_v1_idempotency_proto_rawDescGZIP(), []int{20}
+	return file_onceward_v1_idempotency_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *BatchItemError) GetCode() int32 {
@@ -1715,7 +1825,7 @@ type FieldViolation struct {
 
 func (x *FieldViolation) Reset() {
 	*x = FieldViolation{}
-	mi := &file_onceward_v1_idempotency_proto_msgTypes[21]
+	mi := &file_onceward_v1_idempotency_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1727,7 +1837,7 @@ func (x *FieldViolation) String() string {
 func (*FieldViolation) ProtoMessage() {}
 
 func (x *FieldViolation) ProtoReflect() protoreflect.Message {
-	mi := &file_onceward_v1_idempotency_proto_msgTypes[21]
+	mi := &file_onceward_v1_idempotency_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1740,7 +1850,7 @@ func (x *FieldViolation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FieldViolation.ProtoReflect.Descriptor instead.
 func (*FieldViolation) Descriptor() ([]byte, []int) {
-	return file_onceward_v1_idempotency_proto_rawDescGZIP(), []int{21}
+	return file_onceward_v1_idempotency_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *FieldViolation) GetField() string {
@@ -1761,7 +1871,7 @@ var File_onceward_v1_idempotency_proto protoreflect.FileDescriptor
 
 const file_onceward_v1_idempotency_proto_rawDesc = "" +
 	"\n" +
-	"\x1donceward/v1/idempotency.proto\x12\vonceward.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18onceward/v1/errors.proto\x1a\x17onceward/v1/facts.proto\x1a\x18onceward/v1/record.proto\"\xc8\x04\n" +
+	"\x1donceward/v1/idempotency.proto\x12\vonceward.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18onceward/v1/errors.proto\x1a\x17onceward/v1/facts.proto\x1a\x18onceward/v1/record.proto\"\x81\x05\n" +
 	"\fClaimRequest\x126\n" +
 	"\tnamespace\x18\x01 \x01(\tB\x18\xc2\xe1\x18\x14P\x01Z\x10Record.namespaceR\tnamespace\x12$\n" +
 	"\x03key\x18\x02 \x01(\tB\x12\xc2\xe1\x18\x0eP\x01Z\n" +
@@ -1774,13 +1884,19 @@ const file_onceward_v1_idempotency_proto_rawDesc = "" +
 	"\x05owner\x18\b \x01(\tB\x12\xc2\xe1\x18\x0eZ\fRecord.ownerR\x05owner\x12)\n" +
 	"\x10accept_ambiguous\x18\t \x01(\bR\x0facceptAmbiguous\x12J\n" +
 	"\x0ekey_created_at\x18\n" +
-	" \x01(\v2\x1a.google.protobuf.TimestampB\b\xc2\xe1\x18\x04\x10\xe0\xa7\x12R\fkeyCreatedAt\"\xf0\x02\n" +
+	" \x01(\v2\x1a.google.protobuf.TimestampB\b\xc2\xe1\x18\x04\x10\xe0\xa7\x12R\fkeyCreatedAt\x127\n" +
+	"\n" +
+	"completion\x18\v \x01(\v2\x17.onceward.v1.CompletionR\n" +
+	"completion\"\f\n" +
+	"\n" +
+	"Completion\"\xa5\x03\n" +
 	"\rClaimResponse\x120\n" +
 	"\aclaimed\x18\x01 \x01(\v2\x14.onceward.v1.ClaimedH\x00R\aclaimed\x12:\n" +
 	"\vin_progress\x18\x02 \x01(\v2\x17.onceward.v1.InProgressH\x00R\n" +
 	"inProgress\x126\n" +
 	"\tcompleted\x18\x03 \x01(\v2\x16.onceward.v1.CompletedH\x00R\tcompleted\x126\n" +
-	"\tambiguous\x18\x04 \x01(\v2\x16.onceward.v1.AmbiguousH\x00R\tambiguous\x129\n" +
+	"\tambiguous\x18\x04 \x01(\v2\x16.onceward.v1.AmbiguousH\x00R\tambiguous\x123\n" +
+	"\brecorded\x18\a \x01(\v2\x15.onceward.v1.RecordedH\x00R\brecorded\x129\n" +
 	"\n" +
 	"expires_at\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\texpiresAt\x12;\n" +
 	"\vserver_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
@@ -1812,7 +1928,9 @@ const file_onceward_v1_idempotency_proto_rawDesc = "" +
 	"\x10lease_expired_at\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x0eleaseExpiredAt\x127\n" +
 	"\n" +
 	"checkpoint\x18\x04 \x01(\v2\x17.onceward.v1.CheckpointR\n" +
-	"checkpoint\"\xbc\x02\n" +
+	"checkpoint\"I\n" +
+	"\bRecorded\x12=\n" +
+	"\fcompleted_at\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\vcompletedAt\"\xbc\x02\n" +
 	"\x0fCompleteRequest\x126\n" +
 	"\tnamespace\x18\x01 \x01(\tB\x18\xc2\xe1\x18\x14P\x01Z\x10Record.namespaceR\tnamespace\x12$\n" +
 	"\x03key\x18\x02 \x01(\tB\x12\xc2\xe1\x18\x0eP\x01Z\n" +
@@ -1924,111 +2042,116 @@ func file_onceward_v1_idempotency_proto_rawDescGZIP() []byte {
 	return file_onceward_v1_idempotency_proto_rawDescData
 }
 
-var file_onceward_v1_idempotency_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
+var file_onceward_v1_idempotency_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
 var file_onceward_v1_idempotency_proto_goTypes = []any{
 	(*ClaimRequest)(nil),          // 0: onceward.v1.ClaimRequest
-	(*ClaimResponse)(nil),         // 1: onceward.v1.ClaimResponse
-	(*Claimed)(nil),               // 2: onceward.v1.Claimed
-	(*InProgress)(nil),            // 3: onceward.v1.InProgress
-	(*Completed)(nil),             // 4: onceward.v1.Completed
-	(*Ambiguous)(nil),             // 5: onceward.v1.Ambiguous
-	(*CompleteRequest)(nil),       // 6: onceward.v1.CompleteRequest
-	(*CompleteResponse)(nil),      // 7: onceward.v1.CompleteResponse
-	(*ReleaseRequest)(nil),        // 8: onceward.v1.ReleaseRequest
-	(*ReleaseResponse)(nil),       // 9: onceward.v1.ReleaseResponse
-	(*ExtendLeaseRequest)(nil),    // 10: onceward.v1.ExtendLeaseRequest
-	(*ExtendLeaseResponse)(nil),   // 11: onceward.v1.ExtendLeaseResponse
-	(*LookupRequest)(nil),         // 12: onceward.v1.LookupRequest
-	(*LookupResponse)(nil),        // 13: onceward.v1.LookupResponse
-	(*BatchRequest)(nil),          // 14: onceward.v1.BatchRequest
-	(*BatchStreamRequest)(nil),    // 15: onceward.v1.BatchStreamRequest
-	(*BatchRequestItem)(nil),      // 16: onceward.v1.BatchRequestItem
-	(*BatchResponse)(nil),         // 17: onceward.v1.BatchResponse
-	(*BatchStreamResponse)(nil),   // 18: onceward.v1.BatchStreamResponse
-	(*BatchResponseItem)(nil),     // 19: onceward.v1.BatchResponseItem
-	(*BatchItemError)(nil),        // 20: onceward.v1.BatchItemError
-	(*FieldViolation)(nil),        // 21: onceward.v1.FieldViolation
-	nil,                           // 22: onceward.v1.BatchItemError.MetadataEntry
-	(*durationpb.Duration)(nil),   // 23: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 24: google.protobuf.Timestamp
-	(*Checkpoint)(nil),            // 25: onceward.v1.Checkpoint
-	(*Result)(nil),                // 26: onceward.v1.Result
-	(*Record)(nil),                // 27: onceward.v1.Record
-	(ErrorReason)(0),              // 28: onceward.v1.ErrorReason
+	(*Completion)(nil),            // 1: onceward.v1.Completion
+	(*ClaimResponse)(nil),         // 2: onceward.v1.ClaimResponse
+	(*Claimed)(nil),               // 3: onceward.v1.Claimed
+	(*InProgress)(nil),            // 4: onceward.v1.InProgress
+	(*Completed)(nil),             // 5: onceward.v1.Completed
+	(*Ambiguous)(nil),             // 6: onceward.v1.Ambiguous
+	(*Recorded)(nil),              // 7: onceward.v1.Recorded
+	(*CompleteRequest)(nil),       // 8: onceward.v1.CompleteRequest
+	(*CompleteResponse)(nil),      // 9: onceward.v1.CompleteResponse
+	(*ReleaseRequest)(nil),        // 10: onceward.v1.ReleaseRequest
+	(*ReleaseResponse)(nil),       // 11: onceward.v1.ReleaseResponse
+	(*ExtendLeaseRequest)(nil),    // 12: onceward.v1.ExtendLeaseRequest
+	(*ExtendLeaseResponse)(nil),   // 13: onceward.v1.ExtendLeaseResponse
+	(*LookupRequest)(nil),         // 14: onceward.v1.LookupRequest
+	(*LookupResponse)(nil),        // 15: onceward.v1.LookupResponse
+	(*BatchRequest)(nil),          // 16: onceward.v1.BatchRequest
+	(*BatchStreamRequest)(nil),    // 17: onceward.v1.BatchStreamRequest
+	(*BatchRequestItem)(nil),      // 18: onceward.v1.BatchRequestItem
+	(*BatchResponse)(nil),         // 19: onceward.v1.BatchResponse
+	(*BatchStreamResponse)(nil),   // 20: onceward.v1.BatchStreamResponse
+	(*BatchResponseItem)(nil),     // 21: onceward.v1.BatchResponseItem
+	(*BatchItemError)(nil),        // 22: onceward.v1.BatchItemError
+	(*FieldViolation)(nil),        // 23: onceward.v1.FieldViolation
+	nil,                           // 24: onceward.v1.BatchItemError.MetadataEntry
+	(*durationpb.Duration)(nil),   // 25: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 26: google.protobuf.Timestamp
+	(*Checkpoint)(nil),            // 27: onceward.v1.Checkpoint
+	(*Result)(nil),                // 28: onceward.v1.Result
+	(*Record)(nil),                // 29: onceward.v1.Record
+	(ErrorReason)(0),              // 30: onceward.v1.ErrorReason
 }
 var file_onceward_v1_idempotency_proto_depIdxs = []int32{
-	23, // 0: onceward.v1.ClaimRequest.lease:type_name -> google.protobuf.Duration
-	23, // 1: onceward.v1.ClaimRequest.retention:type_name -> google.protobuf.Duration
-	23, // 2: onceward.v1.ClaimRequest.wait:type_name -> google.protobuf.Duration
-	24, // 3: onceward.v1.ClaimRequest.key_created_at:type_name -> google.protobuf.Timestamp
-	2,  // 4: onceward.v1.ClaimResponse.claimed:type_name -> onceward.v1.Claimed
-	3,  // 5: onceward.v1.ClaimResponse.in_progress:type_name -> onceward.v1.InProgress
-	4,  // 6: onceward.v1.ClaimResponse.completed:type_name -> onceward.v1.Completed
-	5,  // 7: onceward.v1.ClaimResponse.ambiguous:type_name -> onceward.v1.Ambiguous
-	24, // 8: onceward.v1.ClaimResponse.expires_at:type_name -> google.protobuf.Timestamp
-	24, // 9: onceward.v1.ClaimResponse.server_time:type_name -> google.protobuf.Timestamp
-	24, // 10: onceward.v1.Claimed.lease_expires_at:type_name -> google.protobuf.Timestamp
-	23, // 11: onceward.v1.Claimed.lease_remaining:type_name -> google.protobuf.Duration
-	24, // 12: onceward.v1.Claimed.first_claimed_at:type_name -> google.protobuf.Timestamp
-	25, // 13: onceward.v1.Claimed.checkpoint:type_name -> onceward.v1.Checkpoint
-	24, // 14: onceward.v1.InProgress.lease_expires_at:type_name -> google.protobuf.Timestamp
-	23, // 15: onceward.v1.InProgress.retry_after:type_name -> google.protobuf.Duration
-	26, // 16: onceward.v1.Completed.result:type_name -> onceward.v1.Result
-	24, // 17: onceward.v1.Completed.completed_at:type_name -> google.protobuf.Timestamp
-	24, // 18: onceward.v1.Ambiguous.lease_expired_at:type_name -> google.protobuf.Timestamp
-	25, // 19: onceward.v1.Ambiguous.checkpoint:type_name -> onceward.v1.Checkpoint
-	26, // 20: onceward.v1.CompleteRequest.result:type_name -> onceward.v1.Result
-	23, // 21: onceward.v1.CompleteRequest.retention:type_name -> google.protobuf.Duration
-	24, // 22: onceward.v1.CompleteResponse.completed_at:type_name -> google.protobuf.Timestamp
-	24, // 23: onceward.v1.CompleteResponse.expires_at:type_name -> google.protobuf.Timestamp
-	24, // 24: onceward.v1.ReleaseResponse.expires_at:type_name -> google.protobuf.Timestamp
-	23, // 25: onceward.v1.ExtendLeaseRequest.lease:type_name -> google.protobuf.Duration
-	25, // 26: onceward.v1.ExtendLeaseRequest.checkpoint:type_name -> onceward.v1.Checkpoint
-	24, // 27: onceward.v1.ExtendLeaseResponse.lease_expires_at:type_name -> google.protobuf.Timestamp
-	23, // 28: onceward.v1.ExtendLeaseResponse.lease_remaining:type_name -> google.protobuf.Duration
-	24, // 29: onceward.v1.ExtendLeaseResponse.expires_at:type_name -> google.protobuf.Timestamp
-	27, // 30: onceward.v1.LookupResponse.record:type_name -> onceward.v1.Record
-	24, // 31: onceward.v1.LookupResponse.server_time:type_name -> google.protobuf.Timestamp
-	16, // 32: onceward.v1.BatchRequest.items:type_name -> onceward.v1.BatchRequestItem
-	16, // 33: onceward.v1.BatchStreamRequest.items:type_name -> onceward.v1.BatchRequestItem
-	23, // 34: onceward.v1.BatchStreamRequest.timeout:type_name -> google.protobuf.Duration
-	0,  // 35: onceward.v1.BatchRequestItem.claim:type_name -> onceward.v1.ClaimRequest
-	6,  // 36: onceward.v1.BatchRequestItem.complete:type_name -> onceward.v1.CompleteRequest
-	8,  // 37: onceward.v1.BatchRequestItem.release:type_name -> onceward.v1.ReleaseRequest
-	10, // 38: onceward.v1.BatchRequestItem.extend_lease:type_name -> onceward.v1.ExtendLeaseRequest
-	12, // 39: onceward.v1.BatchRequestItem.lookup:type_name -> onceward.v1.LookupRequest
-	19, // 40: onceward.v1.BatchResponse.items:type_name -> onceward.v1.BatchResponseItem
-	19, // 41: onceward.v1.BatchStreamResponse.items:type_name -> onceward.v1.BatchResponseItem
-	20, // 42: onceward.v1.BatchStreamResponse.error:type_name -> onceward.v1.BatchItemError
-	1,  // 43: onceward.v1.BatchResponseItem.claim:type_name -> onceward.v1.ClaimResponse
-	7,  // 44: onceward.v1.BatchResponseItem.complete:type_name -> onceward.v1.CompleteResponse
-	9,  // 45: onceward.v1.BatchResponseItem.release:type_name -> onceward.v1.ReleaseResponse
-	11, // 46: onceward.v1.BatchResponseItem.extend_lease:type_name -> onceward.v1.ExtendLeaseResponse
-	13, // 47: onceward.v1.BatchResponseItem.lookup:type_name -> onceward.v1.LookupResponse
-	20, // 48: onceward.v1.BatchResponseItem.error:type_name -> onceward.v1.BatchItemError
-	28, // 49: onceward.v1.BatchItemError.reason:type_name -> onceward.v1.ErrorReason
-	22, // 50: onceward.v1.BatchItemError.metadata:type_name -> onceward.v1.BatchItemError.MetadataEntry
-	21, // 51: onceward.v1.BatchItemError.field_violations:type_name -> onceward.v1.FieldViolation
-	23, // 52: onceward.v1.BatchItemError.retry_delay:type_name -> google.protobuf.Duration
-	0,  // 53: onceward.v1.IdempotencyService.Claim:input_type -> onceward.v1.ClaimRequest
-	6,  // 54: onceward.v1.IdempotencyService.Complete:input_type -> onceward.v1.CompleteRequest
-	8,  // 55: onceward.v1.IdempotencyService.Release:input_type -> onceward.v1.ReleaseRequest
-	10, // 56: onceward.v1.IdempotencyService.ExtendLease:input_type -> onceward.v1.ExtendLeaseRequest
-	12, // 57: onceward.v1.IdempotencyService.Lookup:input_type -> onceward.v1.LookupRequest
-	14, // 58: onceward.v1.IdempotencyService.Batch:input_type -> onceward.v1.BatchRequest
-	15, // 59: onceward.v1.IdempotencyService.BatchStream:input_type -> onceward.v1.BatchStreamRequest
-	1,  // 60: onceward.v1.IdempotencyService.Claim:output_type -> onceward.v1.ClaimResponse
-	7,  // 61: onceward.v1.IdempotencyService.Complete:output_type -> onceward.v1.CompleteResponse
-	9,  // 62: onceward.v1.IdempotencyService.Release:output_type -> onceward.v1.ReleaseResponse
-	11, // 63: onceward.v1.IdempotencyService.ExtendLease:output_type -> onceward.v1.ExtendLeaseResponse
-	13, // 64: onceward.v1.IdempotencyService.Lookup:output_type -> onceward.v1.LookupResponse
-	17, // 65: onceward.v1.IdempotencyService.Batch:output_type -> onceward.v1.BatchResponse
-	18, // 66: onceward.v1.IdempotencyService.BatchStream:output_type -> onceward.v1.BatchStreamResponse
-	60, // [60:67] is the sub-list for method output_type
-	53, // [53:60] is the sub-list for method input_type
-	53, // [53:53] is the sub-list for extension type_name
-	53, // [53:53] is the sub-list for extension extendee
-	0,  // [0:53] is the sub-list for field type_name
+	25, // 0: onceward.v1.ClaimRequest.lease:type_name -> google.protobuf.Duration
+	25, // 1: onceward.v1.ClaimRequest.retention:type_name -> google.protobuf.Duration
+	25, // 2: onceward.v1.ClaimRequest.wait:type_name -> google.protobuf.Duration
+	26, // 3: onceward.v1.ClaimRequest.key_created_at:type_name -> google.protobuf.Timestamp
+	1,  // 4: onceward.v1.ClaimRequest.completion:type_name -> onceward.v1.Completion
+	3,  // 5: onceward.v1.ClaimResponse.claimed:type_name -> onceward.v1.Claimed
+	4,  // 6: onceward.v1.ClaimResponse.in_progress:type_name -> onceward.v1.InProgress
+	5,  // 7: onceward.v1.ClaimResponse.completed:type_name -> onceward.v1.Completed
+	6,  // 8: onceward.v1.ClaimResponse.ambiguous:type_name -> onceward.v1.Ambiguous
+	7,  // 9: onceward.v1.ClaimResponse.recorded:type_name -> onceward.v1.Recorded
+	26, // 10: onceward.v1.ClaimResponse.expires_at:type_name -> google.protobuf.Timestamp
+	26, // 11: onceward.v1.ClaimResponse.server_time:type_name -> google.protobuf.Timestamp
+	26, // 12: onceward.v1.Claimed.lease_expires_at:type_name -> google.protobuf.Timestamp
+	25, // 13: onceward.v1.Claimed.lease_remaining:type_name -> google.protobuf.Duration
+	26, // 14: onceward.v1.Claimed.first_claimed_at:type_name -> google.protobuf.Timestamp
+	27, // 15: onceward.v1.Claimed.checkpoint:type_name -> onceward.v1.Checkpoint
+	26, // 16: onceward.v1.InProgress.lease_expires_at:type_name -> google.protobuf.Timestamp
+	25, // 17: onceward.v1.InProgress.retry_after:type_name -> google.protobuf.Duration
+	28, // 18: onceward.v1.Completed.result:type_name -> onceward.v1.Result
+	26, // 19: onceward.v1.Completed.completed_at:type_name -> google.protobuf.Timestamp
+	26, // 20: onceward.v1.Ambiguous.lease_expired_at:type_name -> google.protobuf.Timestamp
+	27, // 21: onceward.v1.Ambiguous.checkpoint:type_name -> onceward.v1.Checkpoint
+	26, // 22: onceward.v1.Recorded.completed_at:type_name -> google.protobuf.Timestamp
+	28, // 23: onceward.v1.CompleteRequest.result:type_name -> onceward.v1.Result
+	25, // 24: onceward.v1.CompleteRequest.retention:type_name -> google.protobuf.Duration
+	26, // 25: onceward.v1.CompleteResponse.completed_at:type_name -> google.protobuf.Timestamp
+	26, // 26: onceward.v1.CompleteResponse.expires_at:type_name -> google.protobuf.Timestamp
+	26, // 27: onceward.v1.ReleaseResponse.expires_at:type_name -> google.protobuf.Timestamp
+	25, // 28: onceward.v1.ExtendLeaseRequest.lease:type_name -> google.protobuf.Duration
+	27, // 29: onceward.v1.ExtendLeaseRequest.checkpoint:type_name -> onceward.v1.Checkpoint
+	26, // 30: onceward.v1.ExtendLeaseResponse.lease_expires_at:type_name -> google.protobuf.Timestamp
+	25, // 31: onceward.v1.ExtendLeaseResponse.lease_remaining:type_name -> google.protobuf.Duration
+	26, // 32: onceward.v1.ExtendLeaseResponse.expires_at:type_name -> google.protobuf.Timestamp
+	29, // 33: onceward.v1.LookupResponse.record:type_name -> onceward.v1.Record
+	26, // 34: onceward.v1.LookupResponse.server_time:type_name -> google.protobuf.Timestamp
+	18, // 35: onceward.v1.BatchRequest.items:type_name -> onceward.v1.BatchRequestItem
+	18, // 36: onceward.v1.BatchStreamRequest.items:type_name -> onceward.v1.BatchRequestItem
+	25, // 37: onceward.v1.BatchStreamRequest.timeout:type_name -> google.protobuf.Duration
+	0,  // 38: onceward.v1.BatchRequestItem.claim:type_name -> onceward.v1.ClaimRequest
+	8,  // 39: onceward.v1.BatchRequestItem.complete:type_name -> onceward.v1.CompleteRequest
+	10, // 40: onceward.v1.BatchRequestItem.release:type_name -> onceward.v1.ReleaseRequest
+	12, // 41: onceward.v1.BatchRequestItem.extend_lease:type_name -> onceward.v1.ExtendLeaseRequest
+	14, // 42: onceward.v1.BatchRequestItem.lookup:type_name -> onceward.v1.LookupRequest
+	21, // 43: onceward.v1.BatchResponse.items:type_name -> onceward.v1.BatchResponseItem
+	21, // 44: onceward.v1.BatchStreamResponse.items:type_name -> onceward.v1.BatchResponseItem
+	22, // 45: onceward.v1.BatchStreamResponse.error:type_name -> onceward.v1.BatchItemError
+	2,  // 46: onceward.v1.BatchResponseItem.claim:type_name -> onceward.v1.ClaimResponse
+	9,  // 47: onceward.v1.BatchResponseItem.complete:type_name -> onceward.v1.CompleteResponse
+	11, // 48: onceward.v1.BatchResponseItem.release:type_name -> onceward.v1.ReleaseResponse
+	13, // 49: onceward.v1.BatchResponseItem.extend_lease:type_name -> onceward.v1.ExtendLeaseResponse
+	15, // 50: onceward.v1.BatchResponseItem.lookup:type_name -> onceward.v1.LookupResponse
+	22, // 51: onceward.v1.BatchResponseItem.error:type_name -> onceward.v1.BatchItemError
+	30, // 52: onceward.v1.BatchItemError.reason:type_name -> onceward.v1.ErrorReason
+	24, // 53: onceward.v1.BatchItemError.metadata:type_name -> onceward.v1.BatchItemError.MetadataEntry
+	23, // 54: onceward.v1.BatchItemError.field_violations:type_name -> onceward.v1.FieldViolation
+	25, // 55: onceward.v1.BatchItemError.retry_delay:type_name -> google.protobuf.Duration
+	0,  // 56: onceward.v1.IdempotencyService.Claim:input_type -> onceward.v1.ClaimRequest
+	8,  // 57: onceward.v1.IdempotencyService.Complete:input_type -> onceward.v1.CompleteRequest
+	10, // 58: onceward.v1.IdempotencyService.Release:input_type -> onceward.v1.ReleaseRequest
+	12, // 59: onceward.v1.IdempotencyService.ExtendLease:input_type -> onceward.v1.ExtendLeaseRequest
+	14, // 60: onceward.v1.IdempotencyService.Lookup:input_type -> onceward.v1.LookupRequest
+	16, // 61: onceward.v1.IdempotencyService.Batch:input_type -> onceward.v1.BatchRequest
+	17, // 62: onceward.v1.IdempotencyService.BatchStream:input_type -> onceward.v1.BatchStreamRequest
+	2,  // 63: onceward.v1.IdempotencyService.Claim:output_type -> onceward.v1.ClaimResponse
+	9,  // 64: onceward.v1.IdempotencyService.Complete:output_type -> onceward.v1.CompleteResponse
+	11, // 65: onceward.v1.IdempotencyService.Release:output_type -> onceward.v1.ReleaseResponse
+	13, // 66: onceward.v1.IdempotencyService.ExtendLease:output_type -> onceward.v1.ExtendLeaseResponse
+	15, // 67: onceward.v1.IdempotencyService.Lookup:output_type -> onceward.v1.LookupResponse
+	19, // 68: onceward.v1.IdempotencyService.Batch:output_type -> onceward.v1.BatchResponse
+	20, // 69: onceward.v1.IdempotencyService.BatchStream:output_type -> onceward.v1.BatchStreamResponse
+	63, // [63:70] is the sub-list for method output_type
+	56, // [56:63] is the sub-list for method input_type
+	56, // [56:56] is the sub-list for extension type_name
+	56, // [56:56] is the sub-list for extension extendee
+	0,  // [0:56] is the sub-list for field type_name
 }
 
 func init() { file_onceward_v1_idempotency_proto_init() }
@@ -2039,20 +2162,21 @@ func file_onceward_v1_idempotency_proto_init() {
 	file_onceward_v1_errors_proto_init()
 	file_onceward_v1_facts_proto_init()
 	file_onceward_v1_record_proto_init()
-	file_onceward_v1_idempotency_proto_msgTypes[1].OneofWrappers = []any{
+	file_onceward_v1_idempotency_proto_msgTypes[2].OneofWrappers = []any{
 		(*ClaimResponse_Claimed)(nil),
 		(*ClaimResponse_InProgress)(nil),
 		(*ClaimResponse_Completed)(nil),
 		(*ClaimResponse_Ambiguous)(nil),
+		(*ClaimResponse_Recorded)(nil),
 	}
-	file_onceward_v1_idempotency_proto_msgTypes[16].OneofWrappers = []any{
+	file_onceward_v1_idempotency_proto_msgTypes[18].OneofWrappers = []any{
 		(*BatchRequestItem_Claim)(nil),
 		(*BatchRequestItem_Complete)(nil),
 		(*BatchRequestItem_Release)(nil),
 		(*BatchRequestItem_ExtendLease)(nil),
 		(*BatchRequestItem_Lookup)(nil),
 	}
-	file_onceward_v1_idempotency_proto_msgTypes[19].OneofWrappers = []any{
+	file_onceward_v1_idempotency_proto_msgTypes[21].OneofWrappers = []any{
 		(*BatchResponseItem_Claim)(nil),
 		(*BatchResponseItem_Complete)(nil),
 		(*BatchResponseItem_Release)(nil),
@@ -2066,7 +2190,7 @@ func file_onceward_v1_idempotency_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_onceward_v1_idempotency_proto_rawDesc), len(file_onceward_v1_idempotency_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   23,
+			NumMessages:   25,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

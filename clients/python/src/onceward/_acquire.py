@@ -4,7 +4,6 @@ result.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -32,6 +31,7 @@ from .v1.idempotency_pb2 import (
     Claimed,
     ClaimRequest,
     ClaimResponse,
+    Completion,
     ExtendLeaseRequest,
     ExtendLeaseResponse,
     LookupRequest,
@@ -57,7 +57,7 @@ class Granted:
 
 @dataclass(frozen=True)
 class Done:
-    """The operation was done before."""
+    """The operation was done before, or its key is completed by this claim (``Operation.completes``)."""
 
     response: ClaimResponse
 
@@ -97,31 +97,44 @@ def acquire(operation: Operation, in_background: Callable[[Flow[None]], None]) -
     :raises OncewardError: InProgressError, AmbiguousError, or why the claim was refused; it names the claim.
     """
     try:
-        request = _request_of(operation)
+        request = request_of(operation)
     except OncewardError as error:
         raise about(operation.ref, error) from error
     sent = _PendingClaims(request)
     try:
         return (yield from _claim_or_wait(operation, sent))
     except BaseException as error:
-        if sent.may_be_held or sent.abandoned:
+        if (sent.may_be_held or sent.abandoned) and not operation.completes:
             in_background(_release_unused_claim(sent, operation.lease_ms or DEFAULT_LEASE_MS))
         if isinstance(error, OncewardError):
             raise about(operation.ref, error) from error
         raise
 
 
-def _request_of(operation: Operation) -> ClaimRequest:
+def seen_of(answer: object) -> bool | None:
+    """Returns whether a key was seen, by the answer to a claim that completes it; None: it does not say."""
+    outcome = answer.WhichOneof("outcome") if isinstance(answer, ClaimResponse) else None
+    return {"recorded": False, "completed": True}.get(outcome or "")
+
+
+def was_seen(acquired: Acquired) -> bool:
+    """Returns whether a key was seen. It was not if the service is unreachable, and the caller proceeds."""
+    return isinstance(acquired, Done) and seen_of(acquired.response) is True
+
+
+def request_of(operation: Operation) -> ClaimRequest:
+    """Returns the operation's Claim. :raises OncewardError: for a fingerprint that can't be computed."""
     lease = None if operation.lease_ms is None else duration(operation.lease_ms)
     fingerprint = b"" if operation.fingerprint is None else fingerprint_of(operation.fingerprint)
     request = ClaimRequest(
         namespace=operation.namespace,
         key=operation.key,
         fingerprint=fingerprint,
-        claim_id=str(uuid.uuid4()),
+        claim_id=operation.claim_id,
         lease=lease,
         owner=operation.owner,
         accept_ambiguous=operation.accept_ambiguous,
+        completion=Completion() if operation.completes else None,
     )
     if operation.key_created_at is not None:
         request.key_created_at.FromDatetime(operation.key_created_at)
@@ -156,7 +169,7 @@ def _claim_or_wait(operation: Operation, sent: _PendingClaims) -> Flow[Acquired]
             if lost_claims > MAX_LATE_ANSWERS:
                 raise _always_late()
             response, sent_at_ms = yield from _claim(operation, sent)
-        elif outcome == "completed":
+        elif outcome in ("completed", "recorded"):
             return Done(response)
         elif outcome == "ambiguous":
             raise _ambiguous(operation.ref, response)

@@ -14,7 +14,7 @@ from typing import Any, Generic, ParamSpec, Protocol, TypeVar, cast, overload
 import grpc
 from typing_extensions import Unpack
 
-from ._acquire import Acquired, Done, Granted, acquire
+from ._acquire import Acquired, Done, Granted, acquire, request_of, seen_of, was_seen
 from ._blocking import Calls
 from ._claims import (
     BaseClaim,
@@ -29,7 +29,7 @@ from ._claims import (
 from ._connection import Links, Pem, Tls, Token, closed_error, credential_of, default_owner
 from ._errors import Effect, NoEffectError
 from ._finish import Held, finish
-from ._flow import Flow
+from ._flow import Call, Flow
 from ._functions import Deferred, refuse_deferred, refuse_deferred_function
 from ._heartbeats import Heartbeats
 from ._lease import Lease
@@ -43,8 +43,12 @@ from ._options import (
     Operation,
     RunOptions,
     RunResult,
+    SeenOptions,
     operation_of,
     options_of_function,
+    seen_in_order,
+    seen_operation_of,
+    seen_operations_of,
 )
 
 T = TypeVar("T")
@@ -197,6 +201,39 @@ class Onceward:
                 return replayed(operation, acquired)
             with self._holding(operation, acquired) as (held, claim):
                 return self._calls.drive(finish(held, _effect_of(fn, claim)))
+
+    def seen(self, namespace: str, key: str, **options: Unpack[SeenOptions]) -> bool:
+        """Returns whether the key was completed before: False at first, and then True until it is forgotten.
+
+        At most once: the key is completed in the same call, so that after a False, the caller alone has to
+        act, and no one repeats what then fails. After an error it is unknown whether the key was completed:
+        repeat with the same ``claim_id``, which gets the first answer again.
+
+        :raises OncewardError: as ``run`` before its function.
+        """
+        operation = seen_operation_of(namespace, key, options, self._defaults)
+        with self._running():
+            return was_seen(self._acquire(operation))
+
+    def seen_all(self, namespace: str, keys: Sequence[str], **options: Unpack[SeenOptions]) -> list[bool]:
+        """Does what ``seen`` does for many keys, in few batches. The answers are in the order of the keys.
+
+        Of equal keys, the later ones were seen.
+        """
+        operations = seen_operations_of(namespace, keys, options, self._defaults)
+        with self._running():
+            if self._calls.is_closing:
+                raise closed_error()
+            for operation in operations.values():
+                refuse_within_itself(operation)
+            calls = [Call("Claim", request_of(operation)) for operation in operations.values()]
+            answers = dict(zip(operations, map(seen_of, self._calls.make_all(calls)), strict=True))
+            # A repeat under the same claim id gets the first answer, and waits and retries as usual.
+            found = {
+                key: was_seen(self._acquire(operations[key])) if answer is None else answer
+                for key, answer in answers.items()
+            }
+        return seen_in_order(keys, found)
 
     def once(
         self,

@@ -41,6 +41,7 @@ NAMESPACE_PATTERN = re.compile(_NAMESPACE.pattern)
 NAMESPACE_RULE = _NAMESPACE.rule
 FINGERPRINT_BYTES = _max_of(Record, "fingerprint")
 MAX_OWNER_BYTES = _max_of(Record, "owner")
+MAX_CLAIM_ID_BYTES = _max_of(ClaimRequest, "claim_id")
 MAX_RELEASE_REASON_BYTES = _max_of(Record, "release_reason")
 MAX_CHECKPOINT_NAME_BYTES = _max_of(Checkpoint, "name")
 MAX_CHECKPOINT_STATE_BYTES = _max_of(Checkpoint, "state")

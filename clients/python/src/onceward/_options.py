@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Generic, Literal, TypedDict, TypeVar
+from typing import Any, Generic, Literal, TypedDict, TypeVar, cast
 
 from ._codec import Codec, JsonCodec
 from ._errors import ClaimRef, Violation
 from ._limits import (
+    MAX_CLAIM_ID_BYTES,
     MAX_KEY_BYTES,
     MAX_LEASE_MS,
     MAX_OWNER_BYTES,
@@ -76,6 +78,22 @@ class RunOptions(OnceOptions, total=False):
     key_created_at: datetime | None
 
 
+class SeenOptions(TypedDict, total=False):
+    """The options of ``seen``, as those of a run. Each is optional."""
+
+    #: The id of this attempt, at most 128 bytes: a repeat with the same id gets the same answer. Default: a
+    #: new one.
+    claim_id: str
+    fingerprint: object
+    key_created_at: datetime | None
+    on_in_progress: Literal["wait", "throw"]
+    wait_ms: int | None
+    timeout_ms: int | None
+    owner: str | None
+    on_unavailable: Literal["throw", "proceed"]
+    accept_ambiguous: bool
+
+
 @dataclass(frozen=True)
 class Defaults:
     """What the client sets for all of its runs."""
@@ -121,6 +139,10 @@ class Operation:
     on_error: OnError = "release"
     key_created_at: datetime | None = None
     codec: Codec = field(default_factory=JsonCodec)
+    #: The id of its claims.
+    claim_id: str = field(default_factory=lambda: str(uuid.uuid4()))
+    #: The claim completes the key itself.
+    completes: bool = False
 
     @property
     def ref(self) -> ClaimRef:
@@ -192,6 +214,30 @@ def operation_of(namespace: str, key: str, options: RunOptions, defaults: Defaul
         key_created_at=key_created_at,
         codec=codec or (JsonCodec() if returns is None else codec_of(returns)),
     )
+
+
+def seen_operation_of(namespace: str, key: str, options: SeenOptions, defaults: Defaults) -> Operation:
+    """Returns the operation of ``seen``. :raises InvalidRequestError:"""
+    claim_id = options.get("claim_id")
+    if claim_id is not None:
+        raise_if_any(text_violations("claim_id", claim_id, 1, MAX_CLAIM_ID_BYTES))
+    operation = replace(operation_of(namespace, key, cast(RunOptions, options), defaults), completes=True)
+    return operation if claim_id is None else replace(operation, claim_id=claim_id)
+
+
+def seen_operations_of(
+    namespace: str, keys: Sequence[str], options: SeenOptions, defaults: Defaults
+) -> dict[str, Operation]:
+    """Returns the operation of each key, once. :raises InvalidRequestError:"""
+    if isinstance(keys, str):
+        raise_if_any([Violation("keys", "must be a sequence of keys")])
+    return {key: seen_operation_of(namespace, key, options, defaults) for key in dict.fromkeys(keys)}
+
+
+def seen_in_order(keys: Sequence[str], answers: Mapping[str, bool]) -> list[bool]:
+    """Returns the answer for each key in order. Of equal keys, the later ones were seen."""
+    first = {key: index for index, key in reversed(list(enumerate(keys)))}
+    return [first[key] < index or answers[key] for index, key in enumerate(keys)]
 
 
 def _whole_number(name: str, value: Any, minimum: int, maximum: int) -> list[Violation]:

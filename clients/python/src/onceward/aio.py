@@ -14,7 +14,7 @@ from typing import Any, ParamSpec, TypeVar
 import grpc.aio
 from typing_extensions import Unpack
 
-from ._acquire import Acquired, Done, Granted, Unguarded, acquire
+from ._acquire import Acquired, Done, Granted, Unguarded, acquire, was_seen
 from ._awaiting import Calls
 from ._claims import (
     BaseClaim,
@@ -42,8 +42,12 @@ from ._options import (
     Operation,
     RunOptions,
     RunResult,
+    SeenOptions,
     operation_of,
     options_of_function,
+    seen_in_order,
+    seen_operation_of,
+    seen_operations_of,
 )
 
 __all__ = ["Claim", "ClaimScope", "Onceward"]
@@ -177,6 +181,31 @@ class Onceward:
                 return replayed(operation, acquired)
             async with self._holding(operation, acquired) as (held, claim):
                 return await self._shielded(finish(held, await _effect_of(fn, claim)))
+
+    async def seen(self, namespace: str, key: str, **options: Unpack[SeenOptions]) -> bool:
+        """Returns whether the key was completed before, as that of the blocking client."""
+        return await self._seen(seen_operation_of(namespace, key, options, self._defaults))
+
+    async def seen_all(
+        self, namespace: str, keys: Sequence[str], **options: Unpack[SeenOptions]
+    ) -> list[bool]:
+        """Does what ``seen`` does for many keys, in few batches. The answers are in the order of the keys.
+
+        Of equal keys, the later ones were seen. If one key's call fails, its error is raised after all have
+        ended.
+        """
+        operations = seen_operations_of(namespace, keys, options, self._defaults)
+        answers = await asyncio.gather(*map(self._seen, operations.values()), return_exceptions=True)
+        found: dict[str, bool] = {}
+        for key, answer in zip(operations, answers, strict=True):
+            if isinstance(answer, BaseException):
+                raise answer
+            found[key] = answer
+        return seen_in_order(keys, found)
+
+    async def _seen(self, operation: Operation) -> bool:
+        with _Counted(self._work):
+            return was_seen(await self._acquire(operation))
 
     def once(
         self,

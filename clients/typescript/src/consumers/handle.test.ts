@@ -33,6 +33,23 @@ test.each([
   expect(await handle("order-1")).toMatchObject({ kind: "postponed", error: unavailable, delayMs });
 });
 
+test("at most once, a message whose function threw has failed, and its repeat is a duplicate", async () => {
+  const { onceward } = createTestingOnceward();
+  onTestFinished(() => onceward.close());
+  const options = {
+    namespace: "events",
+    mode: "at-most-once",
+    maxAttempts: 5,
+    onDelivery: () => {},
+  } as const;
+  const handle = createHandler(onceward, options, String, (key) =>
+    key === "bad" ? Promise.reject(new Error("declined")) : key,
+  );
+  const kinds = [];
+  for (const key of ["good", "good", "bad", "bad"]) kinds.push((await handle(key)).kind);
+  expect(kinds).toEqual(["processed", "duplicate", "failed", "duplicate"]);
+});
+
 test("an operation fails permanently after 20 attempts by default", async () => {
   const { onceward } = createTestingOnceward();
   onTestFinished(() => onceward.close());

@@ -43,8 +43,8 @@ export function createHandler<Message, Value>(
   keyOf: (message: Message) => string | undefined,
   fn: (message: Message, claim: Claim) => Value | Promise<Value>,
 ): (message: Message, options?: Pick<RunOptions, "signal">) => Promise<Delivery<HandledValue<Value>>> {
-  const { namespace, waitMs = 0, leaseMs, timeoutMs, owner, classifyError, onError } = options;
-  const common = { namespace, waitMs, leaseMs, timeoutMs, owner, classifyError, onError };
+  const { namespace, mode, waitMs = 0, leaseMs, timeoutMs, owner, classifyError, onError } = options;
+  const common = { namespace, mode, waitMs, leaseMs, timeoutMs, owner, classifyError, onError };
   checkFunction("fn", fn);
   checkRunOptions({ ...common, key: "any" });
   for (const name of ["key", "fingerprint", "keyCreatedAt", "onDelivery"] as const) {

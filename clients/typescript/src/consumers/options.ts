@@ -9,6 +9,11 @@ export interface ConsumerOptions<Message>
     "namespace" | "leaseMs" | "waitMs" | "timeoutMs" | "owner" | "classifyError" | "onError"
   > {
   /**
+   * `at-most-once`: the record exists before the function runs, as in `run`. A message whose function threw has failed, and is not
+   * tried again. Default: at least once, with one effect.
+   */
+  readonly mode?: RunOptions["mode"];
+  /**
    * Returns the operation's key, as its producer made it, such as an order's number. Never the id of the delivery, such as
    * a message's id or offset: if the producer sends the operation again, it has another one, and the operation runs again.
    * If it returns undefined or throws, the message is refused. Default: the key that `withKey` set.
@@ -72,9 +77,10 @@ export interface Redelivery {
 
 /** Returns when messages are tried again, and how often. @throws InvalidRequestError for an invalid option. */
 export function redeliveryOf(
-  options: Pick<ConsumerOptions<never>, "redeliverAfterMs" | "maxRedeliverAfterMs" | "maxAttempts">,
+  options: Pick<ConsumerOptions<never>, "mode" | "redeliverAfterMs" | "maxRedeliverAfterMs" | "maxAttempts">,
 ): Redelivery {
-  const { redeliverAfterMs = DEFAULT_REDELIVER_AFTER_MS, maxAttempts = DEFAULT_MAX_ATTEMPTS } = options;
+  const { redeliverAfterMs = DEFAULT_REDELIVER_AFTER_MS, mode } = options;
+  const { maxAttempts = DEFAULT_MAX_ATTEMPTS } = mode === "at-most-once" ? { maxAttempts: 1 } : options;
   checkWholeNumber("redeliverAfterMs", redeliverAfterMs, 1, MAX_REDELIVER_AFTER_MS);
   const { maxRedeliverAfterMs = Math.max(DEFAULT_MAX_REDELIVER_AFTER_MS, redeliverAfterMs) } = options;
   checkWholeNumber("maxRedeliverAfterMs", maxRedeliverAfterMs, redeliverAfterMs, MAX_REDELIVER_AFTER_MS);

@@ -46,6 +46,16 @@ test.each(["101", "103", "0", "600", "200.5", "ok"])(
   },
 );
 
+test("of a response of which a mark is stored, a duplicate is answered that its result is gone", async () => {
+  const { onceward } = createTestingOnceward();
+  const handler = vi.fn(() => Response.json({ secret: "once" }, { status: 201 }));
+  const handle = idempotent(onceward, { ...options, stores: "mark" }, handler);
+  const first = await handle(request());
+  expect([first.status, await first.json()]).toEqual([201, { secret: "once" }]);
+  expect((await handle(request())).status).toBe(410);
+  expect(handler).toHaveBeenCalledTimes(1);
+});
+
 class Order {
   readonly total = 100;
 }

@@ -77,9 +77,10 @@ export interface HttpOptions<Native> extends AdapterRunOptions {
    * error (`onError`). Called for statuses from 200 on; if it throws, the outcome is unknown. Default: `true` below 500, except 401, 408,
    * 425 and 429, which ask for another attempt; `unknown` for 502, 504, and 503 without Retry-After, with which a gateway or a time limit
    * answers while the handler may still run. The refusal of another guard within the handler, or of a service whose response the handler
-   * passes on with its header Link, is never stored.
+   * passes on with its header Link, is never stored. `mark`: of what the default stores, only that it happened is kept, such as of a
+   * secret that is shown once; duplicates are answered with 410, `result-gone`.
    */
-  readonly stores?: Stores;
+  readonly stores?: Stores | "mark";
   /**
    * Headers to replay besides those that describe the body, Location, Link, ETag, Last-Modified, Cache-Control, Vary.
    * All others are only sent the first time. Cookies and hop-by-hop headers can't be added.
@@ -105,7 +106,7 @@ export interface HttpOptions<Native> extends AdapterRunOptions {
 
 /** The options with their defaults filled in, in the form that the guard uses. */
 export interface HttpPolicy<Native> {
-  readonly run: AdapterRunOptions & { readonly waitMs: number };
+  readonly run: ReturnType<typeof pickRunOptions> & { readonly waitMs: number };
   readonly caller: (request: Native) => string;
   readonly operation: string | undefined;
   readonly header: string;
@@ -172,7 +173,8 @@ export function httpPolicy<Native>(options: HttpOptions<Native>): HttpPolicy<Nat
   checkGuardOptions(options);
   const wire = checkedProfile(options.profile);
   const { waitMs = 0, caller, fingerprint, methods = wire.methods, documentation } = options;
-  const { required = wire.required, stores = isOutcome, replayHeaders = [], problemBody } = options;
+  const { required = wire.required, replayHeaders = [], problemBody } = options;
+  const stores = options.stores === "mark" ? isOutcome : (options.stores ?? isOutcome);
   const { abandonAfterMs = DEFAULT_ABANDON_AFTER_MS } = options;
   checkOptionalFunction("problemBody", problemBody);
   if (!Number.isSafeInteger(abandonAfterMs) || abandonAfterMs < 0 || abandonAfterMs > MAX_TIMER_MS) {

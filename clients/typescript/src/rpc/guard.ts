@@ -86,7 +86,8 @@ export function createCallGuard<Native>(
   options: RpcOptions<Native>,
   failures: Failures,
 ): CallGuard<Native> {
-  const { required = true, stores = isOutcome } = options;
+  const { required = true } = options;
+  const stores = options.stores === "mark" ? isOutcome : (options.stores ?? isOutcome);
   checkGuardOptions(options);
   const warnings = new Warnings();
   checkOptionalFunction("key", options.key);

@@ -33,8 +33,9 @@ export interface RpcOptions<Call> extends AdapterRunOptions {
    * INVALID_ARGUMENT, NOT_FOUND, ALREADY_EXISTS, PERMISSION_DENIED, FAILED_PRECONDITION and OUT_OF_RANGE, which refuse the request itself,
    * so that a retry would fail, too; `unknown` for CANCELLED, UNKNOWN, DEADLINE_EXCEEDED, and UNAVAILABLE without a RetryInfo, as of a
    * call that was cut. An error of another guard or of the service (its ErrorInfo has the domain "onceward") is never stored.
+   * `mark`: of a response, only that it was made is kept; duplicates get RESULT_LOST. Failures are stored as by default.
    */
-  readonly stores?: (failure: RpcFailure) => boolean | "unknown";
+  readonly stores?: ((failure: RpcFailure) => boolean | "unknown") | "mark";
 }
 
 const OUTCOMES: ReadonlySet<number> = new Set([

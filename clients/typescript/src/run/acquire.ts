@@ -1,7 +1,16 @@
+import { create } from "@bufbuild/protobuf";
 import { durationMs } from "@bufbuild/protobuf/wkt";
 import { AmbiguousError, type ClaimRef, InProgressError, OncewardError } from "../errors/errors.ts";
 import { errorFromCall, isUnreachable } from "../errors/mapping.ts";
-import type { Ambiguous, ClaimResponse, Completed, InProgress } from "../gen/onceward/v1/idempotency_pb.ts";
+import {
+  type Ambiguous,
+  type ClaimResponse,
+  type Completed,
+  type CompleteResponse,
+  CompleteResponseSchema,
+  type InProgress,
+  type Recorded,
+} from "../gen/onceward/v1/idempotency_pb.ts";
 import { MAX_WAIT_MS } from "../wire/limits.ts";
 import { type Calls, type ClaimInit, dateOf } from "./calls.ts";
 import { readCheckpoint } from "./checkpoint.ts";
@@ -15,6 +24,8 @@ export type Acquired =
   /** The lease lasts: the function may begin at once, and at no later time without checking the lease again. */
   | ({ readonly kind: "claimed" } & Granted)
   | { readonly kind: "completed"; readonly completed: Completed; readonly expiresAt: Date }
+  /** The claim has completed the key itself, as the request's `completion` asked. */
+  | { readonly kind: "recorded"; readonly completion: CompleteResponse }
   /** The service is unreachable, and the function runs without a claim. */
   | { readonly kind: "unguarded"; readonly error: OncewardError };
 
@@ -51,7 +62,7 @@ export async function acquire(
   try {
     return await claimOrWait(calls, request, options, claims, onWaiting);
   } catch (error) {
-    if (claims.mayBeHeld)
+    if (claims.mayBeHeld && request.completion === undefined)
       calls.inBackground(() => releaseUnusedClaim(calls, request, claims, options.leaseMs));
     throw error;
   }
@@ -108,6 +119,8 @@ async function claimOrWait(
       }
       case "completed":
         return { kind: "completed", completed: outcome.value, expiresAt: dateOf(response.expiresAt) };
+      case "recorded":
+        return { kind: "recorded", completion: completionOf(outcome.value, response) };
       case "ambiguous":
         throw ambiguous(outcome.value, refOf(request));
       case "inProgress": {
@@ -150,6 +163,14 @@ function retryAfterMs({ retryAfter }: InProgress): number {
 
 function refOf({ namespace = "", key = "" }: ClaimInit): ClaimRef {
   return { namespace, key, fencingToken: undefined };
+}
+
+/** Returns what a Complete of the key would have been answered. */
+function completionOf({ completedAt }: Recorded, { expiresAt }: ClaimResponse): CompleteResponse {
+  return create(CompleteResponseSchema, {
+    ...(completedAt && { completedAt }),
+    ...(expiresAt && { expiresAt }),
+  });
 }
 
 function inProgress(holder: InProgress, claim: ClaimRef): InProgressError {

@@ -234,9 +234,9 @@ export class HeldClaim extends NamedClaim implements RunningClaim {
 
 /** Replaces a claim if the service is unreachable and `onUnavailable` is "proceed", or the guard is off. Holds nothing. */
 export class UnguardedClaim extends NamedClaim implements RunningClaim {
-  readonly guarded = false;
+  readonly guarded: boolean = false;
   readonly fencingToken = 0n;
-  readonly attempt = 0;
+  readonly attempt: number = 0;
   readonly checkpoint = undefined;
   /** That of the run's caller: there is no lease to lose. */
   readonly signal: AbortSignal;
@@ -254,11 +254,30 @@ export class UnguardedClaim extends NamedClaim implements RunningClaim {
     writeCheckpoint(name, state);
   }
 
-  async complete(): Promise<undefined> {}
+  async complete(): Promise<CompleteResponse | undefined> {
+    return undefined;
+  }
 
   async release(): Promise<void> {}
 
   abandon(): void {}
 
   end(): void {}
+}
+
+/** The claim of a run that is at most once: it completed its key before the function, so that nothing is left to store. */
+export class RecordedClaim extends UnguardedClaim {
+  override readonly guarded = true;
+  override readonly attempt = 1;
+  readonly #completion: CompleteResponse;
+
+  /** @param completion what the service answered of the key's completion. */
+  constructor(name: ConstructorParameters<typeof UnguardedClaim>[0], completion: CompleteResponse) {
+    super(name);
+    this.#completion = completion;
+  }
+
+  override async complete(): Promise<CompleteResponse> {
+    return this.#completion;
+  }
 }

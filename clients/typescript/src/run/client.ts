@@ -21,6 +21,7 @@ import {
   type RunDefaults,
   type RunResult,
 } from "./run-options.ts";
+import { type SeenAllOptions, type SeenOptions, seen, seenAll } from "./seen.ts";
 
 /** Longer than most operations last. */
 const DEFAULT_WAIT_MS = 30_000;
@@ -126,6 +127,26 @@ export class Onceward implements AsyncDisposable {
     } finally {
       this.#runs.delete(running);
     }
+  }
+
+  /**
+   * Returns whether the key was completed before: false the first time, and true afterwards, for as long as the key is
+   * remembered. At most once: the key is completed in the same call, so that after a false, the caller alone has to act, and
+   * no one repeats what then fails. After an error it is unknown whether the key was completed: repeat with the same `claimId`,
+   * which gets the first answer again.
+   *
+   * @throws the errors of `run` from before the function.
+   */
+  async seen(options: SeenOptions): Promise<boolean> {
+    return await seen((run, fn) => this.#run(run, fn), options);
+  }
+
+  /**
+   * Does what `seen` does for many keys, in few batches. The answers are in the order of the keys; of equal keys, the later ones
+   * were seen. If one key's call fails, throws its error after all have ended.
+   */
+  async seenAll(options: SeenAllOptions): Promise<boolean[]> {
+    return await seenAll((run, fn) => this.#run(run, fn), options);
   }
 
   /**

@@ -5,8 +5,8 @@ import type { ResultSchema } from "../gen/onceward/v1/record_pb.ts";
 import { dateOf } from "./calls.ts";
 import type { RunningClaim } from "./claim.ts";
 import type { Codec } from "./codec.ts";
-import { codecError, decodeValue, encodeEffect, encodeWithoutValue } from "./result-codec.ts";
-import type { RunResult } from "./run-options.ts";
+import { codecError, decodeValue, encodeEffect, encodeMark, encodeWithoutValue } from "./result-codec.ts";
+import type { RunOptions, RunResult } from "./run-options.ts";
 
 /**
  * Stores the function's outcome, and returns the value that a repeat will get.
@@ -16,7 +16,7 @@ import type { RunResult } from "./run-options.ts";
 export async function completeEffect<T>(
   claim: RunningClaim,
   effect: PromiseSettledResult<T>,
-  codec: Codec<T> | undefined,
+  { codec, stores }: { readonly codec?: Codec<T> | undefined } & Pick<RunOptions, "stores">,
 ): Promise<RunResult<T>> {
   let result: MessageInitShape<typeof ResultSchema>;
   let value: T;
@@ -24,6 +24,7 @@ export async function completeEffect<T>(
     result = encodeEffect(effect, codec);
     // Decoded before it is stored: a value that can't be decoded now can't be replayed either.
     value = effect.status === "fulfilled" ? decodeValue(result, codec) : effect.reason;
+    if (effect.status === "fulfilled" && stores === "mark") result = encodeMark();
   } catch (cause) {
     throw await completeWithoutValue(claim, effect, codecError(cause));
   }

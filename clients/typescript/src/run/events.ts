@@ -15,7 +15,7 @@ import type { Reason } from "../errors/errors.ts";
  *   outcome; `lost` if its value is no longer stored.
  * - `not-run`: the operation is not known to be done, and the function did not run.
  * - `completed`: the function returned, and its value is stored.
- * - `failed`: the function failed permanently, and its error is stored.
+ * - `failed`: the function failed permanently, and its error is stored; or it threw, and is to run at most once (`mode`).
  * - `released`: the function had no effect, and the claim is released.
  * - `not-released`: the function had no effect, and the claim could not be released: a repeat runs once the lease has
  *   expired, or another holder has taken over (`CLAIM_SUPERSEDED`).

@@ -25,12 +25,15 @@ export interface AdapterRunOptions
     Pick<RunOptions, "namespace" | "leaseMs" | "timeoutMs" | "owner" | "onUnavailable" | "onError"> {}
 
 /** Returns an adapter's options that are `run`'s or `guardedRun`'s. @throws InvalidRequestError for an invalid `answerAfterMs`. */
-export function pickRunOptions(options: AdapterRunOptions): AdapterRunOptions {
+export function pickRunOptions(
+  options: AdapterRunOptions & { readonly stores?: unknown },
+): AdapterRunOptions & Pick<RunOptions, "stores"> {
   const { namespace, leaseMs, timeoutMs, owner, onUnavailable, onError, answerAfterMs } = options;
   const isDuration = Number.isInteger(answerAfterMs ?? 0) && (answerAfterMs ?? 0) >= 0;
   if (!isDuration || (answerAfterMs ?? 0) > MAX_TIMER_MS)
     throw refusedField("answerAfterMs", `must be a whole number of milliseconds, 0-${MAX_TIMER_MS}`);
-  return { namespace, leaseMs, timeoutMs, owner, onUnavailable, onError, answerAfterMs };
+  const stores = options.stores === "mark" ? options.stores : undefined;
+  return { namespace, leaseMs, timeoutMs, owner, onUnavailable, onError, answerAfterMs, stores };
 }
 
 /** The options of HTTP and RPC adapters that both have. */
@@ -49,7 +52,7 @@ export function checkGuardOptions(options: SharedGuardOptions): void {
   checkNamespaceOptions({ ...pickRunOptions(options), waitMs: waitMs as number | undefined });
   checkFunction("caller", caller);
   checkOptionalFunction("fingerprint", fingerprint);
-  checkOptionalFunction("stores", stores);
+  if (stores !== "mark") checkOptionalFunction("stores", stores);
   if (required !== undefined && typeof required !== "boolean") {
     throw refusedField("required", `must be true or false, is ${typeof required}`);
   }

@@ -10,6 +10,7 @@ import {
   type RunOptions,
   type RunResult,
 } from "./run-options.ts";
+import { type SeenAllOptions, type SeenOptions, seen, seenAll } from "./seen.ts";
 
 /** The options that the operations of a namespace share. Each may be set again for one operation. */
 export type NamespaceDefaults = Pick<
@@ -109,6 +110,19 @@ export class Namespace {
     fn: (claim: Claim) => unknown,
   ): Promise<RunResult<unknown>> {
     return await this.#run(this.#complete(options), fn);
+  }
+
+  /** Does what `Onceward.seen` does, in this namespace. */
+  async seen(key: string, options: Omit<SeenOptions, "namespace" | "key"> = {}): Promise<boolean> {
+    return await seen(this.#run, this.#complete({ ...options, key }));
+  }
+
+  /** Does what `Onceward.seenAll` does, in this namespace. */
+  async seenAll(
+    keys: readonly string[],
+    options: Omit<SeenAllOptions, "namespace" | "keys"> = {},
+  ): Promise<boolean[]> {
+    return await seenAll(this.#run, this.#complete({ ...options, keys }));
   }
 
   /**

@@ -10,6 +10,8 @@ type ResultInit = MessageInitShape<typeof ResultSchema>;
 
 /** Metadata of a result without its value, which could not be stored; says for which reason. */
 const LOST = "onceward-value-lost";
+/** In place of a reason: the value was not to be stored (`RunOptions.stores`). */
+const MARK = "MARK";
 /** Enough to recognise a failure whose details were too large. */
 const MAX_LOST_MESSAGE_BYTES = 1024;
 
@@ -32,6 +34,11 @@ export function encodeEffect<T>(
     throw new OncewardError("RESULT_TOO_LARGE", message);
   }
   return result;
+}
+
+/** Returns a success of which only that it happened is stored. */
+export function encodeMark(): ResultInit {
+  return { kind: Result_Kind.SUCCESS, metadata: { [LOST]: MARK } };
 }
 
 /** Returns an outcome without its value or details, which could not be stored: the operation must not run again. */
@@ -60,7 +67,7 @@ export function replay<T>(
   }
   const lost = result.metadata[LOST];
   if (lost !== undefined) {
-    const message = `Done before; its value could not be stored: ${lost}.`;
+    const message = `Done before; its value ${lost === MARK ? "is not kept" : `could not be stored: ${lost}`}.`;
     throw new ResultUnavailableError("RESULT_LOST", message, { claim });
   }
   if (result.kind === Result_Kind.FAILURE) throw storedFailure(result);

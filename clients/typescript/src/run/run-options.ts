@@ -43,6 +43,17 @@ export interface RunOptions {
    */
   readonly claimId?: string | undefined;
   /**
+   * `at-most-once`: the key is completed in the call that claims it, before the function runs. That saves a call; but a function
+   * that throws, or whose process dies, does not run again, its value is not stored, and duplicates get undefined. There is no
+   * lease, token or checkpoint. Default: the value is stored, and a function that threw runs again.
+   */
+  readonly mode?: "at-most-once" | undefined;
+  /**
+   * `mark`: of a success, only that it happened is stored and not its value, such as a secret that is shown once. A duplicate
+   * rejects with a ResultUnavailableError (RESULT_LOST). Default: the value is stored.
+   */
+  readonly stores?: "mark" | undefined;
+  /**
    * How long the claim outlives a process that dies, in milliseconds, at least 1,000. While the function runs,
    * heartbeats prolong the lease. Default: the namespace's policy.
    */
@@ -177,7 +188,13 @@ function checkShared(violations: Violation[], options: NamespaceRunOptions): voi
   }
   checkDuration(violations, "leaseMs", options.leaseMs, MIN_LEASE_MS, MAX_LEASE_MS);
   checkDefaults(violations, options);
-  const { onInProgress, onUnavailable } = options;
+  const { mode, stores, onInProgress, onUnavailable } = options;
+  if (stores !== undefined && stores !== "mark") {
+    violations.push({ field: "stores", description: 'must be "mark" or unset' });
+  }
+  if (mode !== undefined && mode !== "at-most-once") {
+    violations.push({ field: "mode", description: 'must be "at-most-once" or unset' });
+  }
   if (onInProgress !== undefined && onInProgress !== "wait" && onInProgress !== "throw") {
     violations.push({ field: "onInProgress", description: 'must be "wait" or "throw"' });
   }

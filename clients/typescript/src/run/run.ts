@@ -5,8 +5,14 @@ import { fingerprintWithFiles } from "../keys/fingerprint.ts";
 import { looksLikeTimestamp } from "../keys/keys.ts";
 import { type Acquired, type AcquireOptions, acquire, isEnd } from "./acquire.ts";
 import { type Calls, type ClaimInit, dateOf } from "./calls.ts";
-import { type Claim, ClaimAbandoned, HeldClaim, type RunningClaim, UnguardedClaim } from "./claim.ts";
-import type { Codec } from "./codec.ts";
+import {
+  type Claim,
+  ClaimAbandoned,
+  HeldClaim,
+  RecordedClaim,
+  type RunningClaim,
+  UnguardedClaim,
+} from "./claim.ts";
 import { completeEffect } from "./complete-effect.ts";
 import { callWithin, checkNotWithinItself } from "./current-claim.ts";
 import { describe } from "./describe-error.ts";
@@ -31,7 +37,7 @@ export async function runOnce(
   observer: Observer,
   fn: (claim: Claim) => unknown,
 ): Promise<RunResult<unknown>> {
-  const { codec, timeoutMs = defaults.timeoutMs } = options;
+  const { timeoutMs = defaults.timeoutMs } = options;
   const { classifyError = defaults.classifyError, describeError = defaults.describeError } = options;
   const { onError = defaults.onError } = options;
   const acquired = await begin(calls, defaults, options, observer);
@@ -42,14 +48,15 @@ export async function runOnce(
     const [effect] = await Promise.allSettled([callWithin(calls, claim, fn)]);
     const marked = claim.unknownBecause;
     if (marked === undefined && effect.status === "fulfilled")
-      return await complete(claim, effect, codec, observer);
+      return await complete(claim, effect, options, observer);
     const error = effect.status === "rejected" ? effect.reason : marked;
     const judgement = judgeUnder(claim, error);
     if (judgement instanceof TerminalError) {
-      await complete(claim, { status: "rejected", reason: judgement }, codec, observer);
+      await complete(claim, { status: "rejected", reason: judgement }, options, observer);
       throw judgement;
     }
-    if (judgement === "release") await release(claim, describe(error, describeError), observer);
+    if (acquired.kind === "recorded") observer.emit({ type: "failed", attempt: claim.attempt });
+    else if (judgement === "release") await release(claim, describe(error, describeError), observer);
     else abandon(claim, marked ?? error, describe(error, describeError), observer);
     throw error;
   } finally {
@@ -116,7 +123,7 @@ function refOf({ namespace, key }: RunOptions): ClaimRef {
 
 async function toRequest(options: RunOptions, defaultOwner: string): Promise<ClaimInit> {
   const { namespace, key, fingerprint, leaseMs, owner = defaultOwner, acceptAmbiguous = false } = options;
-  const { keyCreatedAt, claimId = crypto.randomUUID() } = options;
+  const { keyCreatedAt, claimId = crypto.randomUUID(), mode } = options;
   return {
     namespace,
     key,
@@ -124,7 +131,9 @@ async function toRequest(options: RunOptions, defaultOwner: string): Promise<Cla
     acceptAmbiguous,
     claimId,
     ...(fingerprint !== undefined && { fingerprint: await fingerprintWithFiles(fingerprint) }),
-    ...(leaseMs !== undefined && { lease: durationFromMs(leaseMs) }),
+    ...(mode === "at-most-once"
+      ? { completion: {} }
+      : leaseMs !== undefined && { lease: durationFromMs(leaseMs) }),
     ...(keyCreatedAt !== undefined && { keyCreatedAt: timestampFromDate(keyCreatedAt) }),
   };
 }
@@ -152,6 +161,11 @@ function openClaim(
     observer.emitWithWarning({ type: "unguarded", reason }, "ONCEWARD_UNGUARDED", text);
     return new UnguardedClaim(options);
   }
+  if (acquired.kind === "recorded") {
+    const claim = new RecordedClaim(options, acquired.completion);
+    observer.emit({ type: "claimed", attempt: claim.attempt });
+    return claim;
+  }
   const { attempt } = acquired.claimed;
   observer.emit({ type: "claimed", attempt });
   return new HeldClaim(calls, options, acquired, options, ({ reason }) =>
@@ -163,13 +177,13 @@ function openClaim(
 async function complete<T>(
   claim: RunningClaim,
   effect: PromiseSettledResult<T>,
-  codec: Codec<T> | undefined,
+  options: Parameters<typeof completeEffect<T>>[2],
   observer: Observer,
 ): Promise<RunResult<T>> {
   const { attempt, guarded } = claim;
   return await observer.span("complete", async () => {
     try {
-      const result = await completeEffect(claim, effect, codec);
+      const result = await completeEffect(claim, effect, options);
       if (guarded) observer.emit({ type: effect.status === "fulfilled" ? "completed" : "failed", attempt });
       return result;
     } catch (cause) {

@@ -10,12 +10,14 @@ import { refusal } from "./refusal.ts";
 
 /** Refuses a claim that its policy does not allow. @throws ConnectError INVALID_REQUEST with every violation. */
 export function checkClaim(request: ClaimRequest, policy: ResolvedPolicy, nowMs: number): void {
-  const { fingerprint, keyCreatedAt, lease, retention } = request;
+  const { completion, fingerprint, keyCreatedAt, lease, retention } = request;
   const violations: Violation[] = [];
   if (policy.requireFingerprint && fingerprint.byteLength === 0) {
     violations.push(["fingerprint", "is required by the namespace's policy"]);
   }
   violations.push(...leaseViolations(lease, policy), ...retentionViolations(retention));
+  if (completion !== undefined && lease !== undefined)
+    violations.push(["lease", "must be unset with `completion`, which needs no lease"]);
   const keyMs = keyTimeMs(request, policy);
   if (policy.lateKeys === "REQUIRE_TIME" && keyMs === undefined) {
     violations.push(["key_created_at", "is required by the namespace's policy, as the key contains no time"]);

@@ -39,7 +39,7 @@ interface Held {
   readonly record: KnownRecord;
   readonly claimId: string;
   readonly leaseMs: number;
-  /** Kept beyond its retention, to distinguish a repeated Complete from a different one. */
+  /** Kept beyond its retention, to distinguish a repeated Complete from a different one. Unset if the claim completed the record. */
   result?: Result;
 }
 
@@ -180,9 +180,10 @@ export class MemoryService {
 
   /** @param previous the record that the claim takes over, as a further attempt; undefined for a new operation. */
   #grant(request: ClaimRequest, policy: ResolvedPolicy, previous: Held | undefined): Held {
-    const { namespace, key, owner, claimId, lease } = request;
+    const { namespace, key, owner, claimId, lease, completion } = request;
     const nowMs = this.#clock.nowMs;
-    const leaseMs = lease === undefined ? policy.defaultLeaseMs : durationMs(lease);
+    const grantedLeaseMs = lease === undefined ? policy.defaultLeaseMs : durationMs(lease);
+    const leaseMs = completion === undefined ? grantedLeaseMs : 0;
     const { attempt = 0, fingerprint, firstClaimedAt, checkpoint } = previous?.record ?? {};
     const record = create(RecordSchema, {
       namespace,
@@ -198,6 +199,12 @@ export class MemoryService {
       expiresAt: timestampFromMs(nowMs + Math.max(policy.keptS * 1000, leaseMs)),
       ...(checkpoint && { checkpoint }),
     });
+    if (completion !== undefined) {
+      record.state = Record_State.COMPLETED;
+      record.result = create(ResultSchema, { kind: Result_Kind.SUCCESS });
+      record.completedAt = record.claimedAt;
+      record.resultExpiresAt = record.expiresAt;
+    }
     const held = { record, claimId, leaseMs };
     this.#byName.set(nameOf(record), held);
     return held;
@@ -211,10 +218,11 @@ export class MemoryService {
       const { record, result: earlier } = held;
       if (record.state === Record_State.RELEASED) throw alreadyReleased();
       const { result = create(ResultSchema) } = request;
-      if (earlier !== undefined && !equals(ResultSchema, earlier, result)) {
+      const isCompleted = record.state === Record_State.COMPLETED;
+      if (isCompleted && (earlier === undefined || !equals(ResultSchema, earlier, result))) {
         throw refusal("ALREADY_COMPLETED", "The claim was completed before, with another result.");
       }
-      if (earlier === undefined) {
+      if (!isCompleted) {
         const nowMs = this.#clock.nowMs;
         const isFailure = result.kind === Result_Kind.FAILURE;
         const replayedS = isFailure ? policy.failureRetentionS : policy.resultRetentionS;
@@ -225,7 +233,7 @@ export class MemoryService {
         record.expiresAt = timestampFromMs(nowMs + policy.keptS * 1000);
         this.wake();
       }
-      return { ...fieldsOf(record), alreadyCompleted: earlier !== undefined };
+      return { ...fieldsOf(record), alreadyCompleted: isCompleted };
     });
   }
 
@@ -309,15 +317,16 @@ function nameOf({ namespace, key }: Named): string {
 }
 
 /** Returns the outcome of a claim of a known key. */
-function outcomeOf({ record, claimId }: Held, request: ClaimRequest, nowMs: number): ClaimOutcome {
+function outcomeOf({ record, claimId, result }: Held, request: ClaimRequest, nowMs: number): ClaimOutcome {
+  const isOwn = claimId !== "" && claimId === request.claimId;
   switch (record.state) {
     case Record_State.COMPLETED:
-      return "replayed";
+      return isOwn && request.completion !== undefined && result === undefined ? "recovered" : "replayed";
     case Record_State.AMBIGUOUS:
       return request.acceptAmbiguous ? "granted" : "ambiguous";
     case Record_State.IN_PROGRESS:
       if (timeMs(record.leaseExpiresAt) <= nowMs) return "granted";
-      return claimId !== "" && claimId === request.claimId ? "recovered" : "inProgress";
+      return isOwn ? "recovered" : "inProgress";
     default:
       return "granted";
   }
@@ -329,6 +338,7 @@ function answerOf(kind: ClaimOutcome, record: KnownRecord, nowMs: number) {
   switch (kind) {
     case "granted":
     case "recovered":
+      if (record.state === Record_State.COMPLETED) return { case: "recorded" as const, value: fields };
       return { case: "claimed" as const, value: { ...fields, leaseRemaining: durationFromMs(leftMs) } };
     case "replayed":
       return { case: "completed" as const, value: fields };

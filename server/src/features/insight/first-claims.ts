@@ -1,5 +1,5 @@
 import type { OperationHooks, UsedNamespace } from "../../records/after-operation.ts";
-import type { RecordId } from "../../records/record.ts";
+import { beginsOperation, type RecordId } from "../../records/record.ts";
 import { fingerprintDepth } from "./domain/depth.ts";
 
 /** A claim that began an operation, and which is observed, or whose key may be sampled. */
@@ -65,8 +65,8 @@ export function createFirstClaims({
   }
 
   const claimed: OperationHooks["claimed"] = ({ id, fingerprint, retentionInForceS }, outcome) => {
-    if (outcome.kind !== "claimed" || outcome.attempt !== 1 || outcome.repeated) return;
-    if (outcome.endedFirstClaimedAtMs !== undefined) return;
+    if (!beginsOperation(outcome)) return;
+    if ("endedFirstClaimedAtMs" in outcome && outcome.endedFirstClaimedAtMs !== undefined) return;
     const decision = decisionOf(id);
     if (decision === undefined) return;
     const isObserved = observes(decision, fingerprint);

@@ -1,7 +1,7 @@
 import type { QuotaCause } from "../../core/admission/refusals.ts";
 import { NAMESPACE_PATTERN } from "../../core/domain/limits.ts";
 import type { CountedClaim, OperationHooks, UsedNamespace } from "../../records/after-operation.ts";
-import type { ClaimOutcome } from "../../records/record.ts";
+import { beginsOperation, type ClaimOutcome } from "../../records/record.ts";
 import { latenessBucket } from "./lateness.ts";
 import type { UsageCount } from "./store/usage.ts";
 import { countersBy, type UsageCounter } from "./usage.ts";
@@ -73,8 +73,9 @@ class Tally implements UsageCount {
     retention.claims++;
     switch (outcome.kind) {
       case "claimed":
+      case "recorded":
         counters.granted++;
-        if (outcome.attempt === 1 && !outcome.repeated) {
+        if (beginsOperation(outcome)) {
           retention.firstClaims++;
           if (outcome.firstClaimedAtMs >= (keyCreatedAtMs ?? Number.NaN) + retentionS * 1000)
             counters.late_keys_granted++;

@@ -22,6 +22,7 @@ export function responseItemBytes({ response }: BatchResponseItem): number {
         case "ambiguous":
           return FIXED_BYTES + checkpointBytes(response.value.outcome.value.checkpoint);
         case "inProgress":
+        case "recorded":
         case undefined:
           return FIXED_BYTES;
       }

@@ -9,9 +9,18 @@ import {
 } from "../engine/batched-writes.ts";
 import type { FillResult } from "../engine/large-results.ts";
 import { writtenRecords } from "../engine/read-records.ts";
+import { NO_DIGEST } from "../engine/record-row.ts";
 import type { RecordsDatabase } from "../engine/sharded-batcher.ts";
 import { claimAfterLoss, type RecordLoss } from "../late-keys.ts";
-import { addMs, answerClaim, type ClaimCommand, claimed, type LiveRecord } from "../record.ts";
+import {
+  addMs,
+  answerClaim,
+  type ClaimCommand,
+  claimed,
+  completesItself,
+  EMPTY_RESULT,
+  type LiveRecord,
+} from "../record.ts";
 import { createReplyRoom, type ReplyRoom } from "../reply-room.ts";
 import type { TokenFloor } from "../token-floor.ts";
 import {
@@ -154,14 +163,24 @@ function readGranted(
 
 /** Returns the record that a statement inserted for a command. */
 function newRecord(
-  { id, claimId, owner, fingerprint, leaseMs, keyRetentionS }: ClaimCommand,
+  command: ClaimCommand,
   fencingToken: number,
   { grantedAtMs, answeredAtMs }: Grant,
 ): LiveRecord {
+  const { id, claimId, owner, fingerprint, leaseMs, keyRetentionS } = command;
   const leaseExpiresAtMs = addMs(grantedAtMs, leaseMs);
+  const expiresAtMs = addMs(grantedAtMs, Math.max(keyRetentionS * 1000, leaseMs));
   return {
     id,
-    phase: { kind: "inProgress" },
+    phase: completesItself(command)
+      ? {
+          kind: "completed",
+          completedAtMs: grantedAtMs,
+          result: EMPTY_RESULT,
+          resultDigest: NO_DIGEST,
+          resultExpiresAtMs: expiresAtMs,
+        }
+      : { kind: "inProgress" },
     fencingToken: BigInt(fencingToken),
     attempt: 1,
     claimId,
@@ -171,7 +190,7 @@ function newRecord(
     claimedAtMs: grantedAtMs,
     leaseExpiresAtMs,
     leaseRemainingMs: leaseExpiresAtMs - answeredAtMs,
-    expiresAtMs: addMs(grantedAtMs, Math.max(keyRetentionS * 1000, leaseMs)),
+    expiresAtMs,
     checkpoint: undefined,
   };
 }

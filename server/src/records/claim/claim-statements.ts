@@ -1,6 +1,12 @@
 import { nowBy } from "../../core/store/now-by.ts";
 import { booleanArray, byteaArray, float8Array, intArray, textArray } from "../../core/store/sql-arrays.ts";
-import { FENCING_MARGIN_MS, type RecordRow, STATE, WRITTEN_SELECT } from "../engine/record-row.ts";
+import {
+  FENCING_MARGIN_MS,
+  RESULT_KIND,
+  type RecordRow,
+  STATE,
+  WRITTEN_SELECT,
+} from "../engine/record-row.ts";
 import {
   endedAttempt,
   equalKeys,
@@ -15,7 +21,8 @@ import type { ClaimCommand } from "../record.ts";
  * The statements of a claim. All three take the same parameters, as values or as arrays, and insert the same columns. The
  * batches have one more, the latest time at which each claim may create a new record, in milliseconds since the
  * Unix epoch; null: no limit. A take-over also has the latest time that it may take for now.
- * README.md says how statements on records are written.
+ * A claim with a lease of 0 ms completes its record itself (`completesItself`). README.md says how statements on records are
+ * written.
  */
 
 /** The parameters of one claim in their order, with their types. */
@@ -66,19 +73,24 @@ const IS_YOUNG = "i.accepted_until_ms is null or extract(epoch from now()) * 100
 const INSERT = `insert into records as r (
     tenant_id, namespace, key, fencing_token, state, attempt, holds_on_lease_expiry, reclaim_within_s, accepts_ambiguous,
     lease_ms, key_retention_s, result_retention_s, failure_retention_s, first_claimed_at, claimed_at, lease_expires_at,
-    expires_at, sweep_at, claim_id, owner, fingerprint)`;
+    expires_at, sweep_at, claim_id, owner, fingerprint, settled_at, result_expires_at, result_kind)`;
 
-/** Returns the values of INSERT's columns. */
-function newRow({ of, token }: RowSource, state: string | number): string {
+/** Returns the values of INSERT's columns. `unless`: the condition on which the key is claimed; unset: always. */
+function newRow({ of, token }: RowSource, unless = ""): string {
   const retentionsS = ["key_retention_s", "result_retention_s", "failure_retention_s"].map(of).join(", ");
-  return `${["tenant_id", "namespace", "key"].map(of).join(", ")}, ${token}, ${state}, 1,
+  const completes = `when ${of("lease_ms")} = 0 then`;
+  return `${["tenant_id", "namespace", "key"].map(of).join(", ")}, ${token},
+         case ${unless} ${completes} ${STATE.completed} else ${STATE.inProgress} end, 1,
          ${of("reclaim_within_s")} is not null, nullif(${of("reclaim_within_s")}, 0),
          ${["accepts_ambiguous", "lease_ms"].map(of).join(", ")}, ${retentionsS},
          now(), now(), now() + ${of("lease_ms")} * interval '1 millisecond',
          now() + greatest(${of("key_retention_s")} * 1000::bigint, ${of("lease_ms")}) * interval '1 millisecond',
          now() + (least(${retentionsS}) * 1000::bigint
                   + ${of("lease_ms")} + ${FENCING_MARGIN_MS}) * interval '1 millisecond',
-         ${["claim_id", "owner", "fingerprint"].map(of).join(", ")}`;
+         ${["claim_id", "owner", "fingerprint"].map(of).join(", ")},
+         case ${completes} now() end,
+         case ${completes} now() + ${of("key_retention_s")} * interval '1 second' end,
+         case ${completes} ${RESULT_KIND.success} end`;
 }
 
 /** The latest time that a take-over may take for now. */
@@ -105,7 +117,7 @@ export const claimRecords = {
   text: `
 ${INPUT}, applied as (
   ${INSERT}
-  select ${newRow(OF_MANY, STATE.inProgress)}
+  select ${newRow(OF_MANY)}
     from input i
    where ${IS_YOUNG}
   on conflict (tenant_id, namespace, key) do nothing
@@ -129,7 +141,7 @@ export const claimRecord = {
   text: `
 with granted as (
   ${INSERT}
-  values (${newRow(OF_ONE, STATE.inProgress)})
+  values (${newRow(OF_ONE)})
   on conflict (tenant_id, namespace, key) do nothing
   returning r.fencing_token, r.claimed_at
 )
@@ -171,11 +183,11 @@ ${INPUT}, ended as materialized (
      and was.expires_at <= ${nowBy("$15")}
 ), applied as (
   ${INSERT}
-  select ${newRow(OF_MANY, `case when ${IS_YOUNG} then ${STATE.inProgress} else ${STATE.forgotten} end`)}
+  select ${newRow(OF_MANY, `when not (${IS_YOUNG}) then ${STATE.forgotten}`)}
     from input i
   on conflict (tenant_id, namespace, key) do update set
     fencing_token = greatest(excluded.fencing_token, r.fencing_token + 1),
-    state = ${STATE.inProgress},
+    state = case when excluded.settled_at is null then ${STATE.inProgress} else ${STATE.completed} end,
     attempt = case when ${SAME_LIFE} then r.attempt + 1 else 1 end,
     holds_on_lease_expiry = excluded.holds_on_lease_expiry,
     reclaim_within_s = excluded.reclaim_within_s,
@@ -187,9 +199,9 @@ ${INPUT}, ended as materialized (
     first_claimed_at = case when ${SAME_LIFE} then r.first_claimed_at else excluded.first_claimed_at end,
     claimed_at = excluded.claimed_at,
     lease_expires_at = excluded.lease_expires_at,
-    settled_at = null,
+    settled_at = excluded.settled_at,
     expires_at = excluded.expires_at,
-    result_expires_at = null,
+    result_expires_at = excluded.result_expires_at,
     claim_id = excluded.claim_id,
     owner = excluded.owner,
     fingerprint = case when ${SAME_LIFE} then coalesce(r.fingerprint, excluded.fingerprint) else excluded.fingerprint end,
@@ -208,7 +220,7 @@ ${INPUT}, ended as materialized (
     checkpoint_key_id = case when ${SAME_LIFE} then r.checkpoint_key_id end,
     release_reason = null,
     result_key_id = null,
-    result_kind = null,
+    result_kind = excluded.result_kind,
     result_digest = null,
     result_payload = null,
     result_content_type = null,

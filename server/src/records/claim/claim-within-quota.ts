@@ -3,7 +3,7 @@ import { statementDeadline } from "../../core/calls/authority.ts";
 import type { Call } from "../../core/calls/call.ts";
 import { mapSettled, mapTogether, Rejected, type Settled } from "../../core/domain/operation.ts";
 import type { Principal } from "../../core/domain/tenant.ts";
-import type { ClaimCommand, ClaimOutcome } from "../record.ts";
+import { beginsOperation, type ClaimCommand, type ClaimOutcome } from "../record.ts";
 import type { RecordStore } from "../record-store.ts";
 
 /** A claim with room for a record, and the function that uses or returns that room. */
@@ -72,5 +72,5 @@ export async function claimWithinQuota(
  */
 function isNewRecord(outcome: Settled<ClaimOutcome> | undefined): boolean {
   if (outcome === undefined || outcome instanceof Rejected) return false;
-  return outcome.kind === "claimed" && !outcome.repeated && outcome.attempt === 1;
+  return beginsOperation(outcome);
 }

@@ -143,6 +143,7 @@ function outcomeName({ outcome }: ClaimResponse): string {
       return outcome.value.attempt > 1 ? "reclaimed" : "claimed";
     case "inProgress":
     case "completed":
+    case "recorded":
     case "ambiguous":
       return labelOf(outcome.case);
     case undefined:
@@ -196,7 +197,8 @@ function createDecide({ records, admission, replayCache }: ClaimsOptions): Decid
     replayCache.countAnswer(id, outcome.kind === "completed");
     // The epoch of when the call arrived: a record that was read then must not be found under a later generation.
     const epoch = cacheEpochOf(principal);
-    const completion = outcome.kind === "completed" && outcome.record && cachedCompletionOf(outcome.record);
+    const isCompleted = outcome.kind === "completed" || outcome.kind === "recorded";
+    const completion = isCompleted && outcome.record && cachedCompletionOf(outcome.record);
     if (completion && epoch) replayCache.keep(id, completion, epoch);
     return outcome;
   }
@@ -232,6 +234,7 @@ function createAnswer({ onClaim, usage }: ClaimsOptions) {
       if (!(outcome instanceof Rejected)) {
         onClaim(tenantId, labelOf(outcome.kind));
         usage.claimed(command, outcome, nowMs);
+        if (outcome.kind === "recorded" && !outcome.repeated) usage.count(command.id, "completions");
         return;
       }
       const refusal = refusalClass(outcome.error);

@@ -16,9 +16,10 @@ import type {
   ClaimResponse,
   Completed,
   InProgress,
+  Recorded,
 } from "../../gen/onceward/v1/idempotency_pb.ts";
 import { acceptedUntilMs, claimAfterLoss } from "../late-keys.ts";
-import type { ClaimCommand, ClaimOutcome } from "../record.ts";
+import { type ClaimCommand, type ClaimOutcome, completesItself } from "../record.ts";
 import { checkpointMessage, resultMessage } from "../record-messages.ts";
 import { parseLeaseMs, parseRetentionS, readRecordId } from "../request.ts";
 
@@ -40,7 +41,7 @@ export function parseClaim(request: ClaimRequest, principal: Principal): ParsedC
   }
   violations.text("claim_id", claimId, { maxBytes: MAX_CLAIM_ID_BYTES });
   violations.text("owner", owner, { maxBytes: MAX_OWNER_BYTES });
-  const leaseMs = parseLeaseMs(request, policy, violations);
+  const leaseMs = parseClaimedLeaseMs(request, policy, violations);
   const retentionS = parseRetentionS(request, policy, violations);
   const waitMs = violations.durationMs("wait", request.wait, { minMs: 0, maxMs: MAX_WAIT_MS }) ?? 0;
   const keyCreatedAtMs = parseKeyTimeMs(request, policy, principal, violations);
@@ -55,11 +56,10 @@ export function parseClaim(request: ClaimRequest, principal: Principal): ParsedC
     claimId,
     owner,
     acceptAmbiguous,
-    leaseMs: leaseMs ?? policy.defaultLeaseMs,
+    leaseMs,
     reclaimWithinS: policy.onLeaseExpiry === "HOLD" ? 0 : policy.reclaimWithinS,
     keyRetentionS,
-    resultRetentionS: Math.min(stamped.resultRetentionS, keyRetentionS),
-    failureRetentionS: Math.min(stamped.failureRetentionS, keyRetentionS),
+    ...resultRetentionsS(leaseMs, stamped, keyRetentionS),
     retentionInForceS: policy.keyRetentionS,
     keyCreatedAtMs,
     acceptedUntilMs:
@@ -69,6 +69,29 @@ export function parseClaim(request: ClaimRequest, principal: Principal): ParsedC
   return {
     command: recordsLostAtMs === undefined ? command : claimAfterLoss(command, recordsLostAtMs),
     waitMs,
+  };
+}
+
+/** Parses the length of a claim's lease, in milliseconds; 0: the claim completes its record itself. */
+function parseClaimedLeaseMs(request: ClaimRequest, policy: Policy, violations: Violations): number {
+  const leaseMs = parseLeaseMs(request, policy, violations);
+  if (request.completion === undefined) return leaseMs ?? policy.defaultLeaseMs;
+  if (request.lease !== undefined)
+    violations.add("lease", "must be unset with `completion`, which needs no lease");
+  return 0;
+}
+
+/** Returns how long a result is kept. An empty one needs no room, and no sweep before that of its key. */
+function resultRetentionsS(
+  leaseMs: number,
+  stamped: Pick<Policy, "resultRetentionS" | "failureRetentionS">,
+  keyRetentionS: number,
+) {
+  if (completesItself({ leaseMs }))
+    return { resultRetentionS: keyRetentionS, failureRetentionS: keyRetentionS };
+  return {
+    resultRetentionS: Math.min(stamped.resultRetentionS, keyRetentionS),
+    failureRetentionS: Math.min(stamped.failureRetentionS, keyRetentionS),
   };
 }
 
@@ -200,6 +223,13 @@ function claimOutcome(outcome: ClaimOutcome): ClaimResponse["outcome"] {
         ...(result && { result: resultMessage(result) }),
       };
       return { case: "completed", value };
+    }
+    case "recorded": {
+      const value: Recorded = {
+        $typeName: "onceward.v1.Recorded",
+        completedAt: timestamp(outcome.completedAtMs),
+      };
+      return { case: "recorded", value };
     }
     case "ambiguous": {
       const { owner, attempt, checkpoint } = outcome;

@@ -3,6 +3,7 @@ import { clockMoved, LATEST_AHEAD_MS } from "../../core/domain/database-clock.ts
 import { intArray, textArray } from "../../core/store/sql-arrays.ts";
 import {
   addMs,
+  EMPTY_RESULT,
   type LiveRecord,
   type Phase,
   type RecordId,
@@ -195,9 +196,13 @@ function parsePhase(row: RecordRow, latestMs: number): Phase {
       return {
         kind: "completed",
         completedAtMs: required(row, "settled_at_ms"),
-        result: parseResult(row, Math.min(row.now_ms, latestMs)),
-        resultDigest: Buffer.from(required(row, "result_digest"), "hex"),
-        resultExpiresAtMs: required(row, "result_expires_at_ms"),
+        ...(row.result_digest === null
+          ? { result: EMPTY_RESULT, resultDigest: NO_DIGEST, resultExpiresAtMs: row.expires_at_ms }
+          : {
+              result: parseResult(row, Math.min(row.now_ms, latestMs)),
+              resultDigest: Buffer.from(row.result_digest, "hex"),
+              resultExpiresAtMs: required(row, "result_expires_at_ms"),
+            }),
       };
     default:
       throw new Error(`unknown records.state ${row.state}`);
@@ -213,6 +218,9 @@ function heldFromMs({ holds_on_lease_expiry, reclaim_within_s, first_claimed_at_
 }
 
 /** Returns undefined once the result's retention has ended, even if the sweep has not deleted it yet. */
+/** Of a record that its claim completed itself. */
+export const NO_DIGEST = new Uint8Array(0);
+
 function parseResult(row: RecordRow, nowMs: number): Result | undefined {
   if (required(row, "result_expires_at_ms") <= nowMs) return undefined;
   return {

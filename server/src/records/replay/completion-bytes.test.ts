@@ -12,6 +12,7 @@ const completions: fc.Arbitrary<CachedCompletion> = fc.record({
   firstClaimedAtMs: instant,
   completedAtMs: instant,
   resultExpiresAtMs: instant,
+  claimId: fc.oneof(fc.constant(""), fc.string({ unit: "grapheme", maxLength: 20 })),
   expiresAtMs: instant,
   result: fc.record({
     kind: fc.constantFrom("success" as const, "failure" as const),

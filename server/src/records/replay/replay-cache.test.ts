@@ -26,6 +26,7 @@ function completionWith(resultRemainingMs: number, remainingMs: number): CachedC
     fingerprint: undefined,
     firstClaimedAtMs: 1000,
     completedAtMs: 5000,
+    claimId: "",
     resultExpiresAtMs: SEEN_AT_MS + resultRemainingMs,
     expiresAtMs: SEEN_AT_MS + remainingMs,
     result: DONE,

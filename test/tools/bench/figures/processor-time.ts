@@ -1,9 +1,7 @@
-import { type Cost, type Costly, measureCost } from "../cost.ts";
+import { type Cost, type Costly, compareCosts } from "../cost.ts";
 import type { Bench, Figure } from "../figure.ts";
 import type { Finding } from "../finding.ts";
 import { measureLimit } from "../limit.ts";
-import { runSlice } from "../load.ts";
-import { median } from "../statistics.ts";
 import { FreshClaims, prepareReplays, type Target } from "../target.ts";
 import { diyTarget } from "../target-diy.ts";
 import { oncewardTarget } from "../target-onceward.ts";
@@ -33,9 +31,9 @@ export const measureProcessorTime: Figure = async (bench) => {
       onceward: { step: sides.onceward[step], serverPid: main.server.pid, database: main.database },
       diy: { step: sides.diy[step], serverPid: undefined, database },
     });
-    const claim = await compare(bench, "claim", on("claim"));
-    const pair = await compare(bench, "pair", on("pair"));
-    const replay = await compare(bench, "replay", on("replay"));
+    const claim = await compareCosts(bench, "claim", on("claim"), CALLERS);
+    const pair = await compareCosts(bench, "pair", on("pair"), CALLERS);
+    const replay = await compareCosts(bench, "replay", on("replay"), CALLERS);
     await sides.onceward.verify();
     await sides.diy.verify();
     const findings = [
@@ -76,32 +74,6 @@ export const measureProcessorTime: Figure = async (bench) => {
     };
   }
 };
-
-/** Measures both sides by turns; returns medians. */
-async function compare({ pace, signal, progress }: Bench, what: string, sides: Sides): Promise<Costs> {
-  progress(`processor time of a ${what}, ${CALLERS} callers`);
-  const load = { callers: CALLERS, durationMs: pace.sliceMs };
-  for (const { step } of Object.values(sides))
-    await runSlice(step, { ...load, durationMs: pace.warmUpMs }, signal);
-  await sides.onceward.database.query("checkpoint");
-  const turns: Record<keyof Sides, Cost[]> = { onceward: [], diy: [] };
-  for (let turn = 0; turn < pace.slices; turn++) {
-    for (const side of turn % 2 === 0 ? (["onceward", "diy"] as const) : (["diy", "onceward"] as const))
-      turns[side].push(await measureCost(sides[side], load, signal));
-  }
-  return { onceward: medians(turns.onceward), diy: medians(turns.diy) };
-}
-
-function medians(costs: readonly Cost[]): Cost {
-  const of = (name: keyof Cost) => median(costs.map((cost) => cost[name]));
-  return {
-    perSecond: of("perSecond"),
-    serverMicros: of("serverMicros"),
-    clientMicros: of("clientMicros"),
-    postgresMicros: of("postgresMicros"),
-    walBytes: of("walBytes"),
-  };
-}
 
 function comparison(part: "claim" | "pair" | "replay", { onceward, diy }: Costs): Finding {
   const total = ({ serverMicros, clientMicros, postgresMicros }: Cost) =>

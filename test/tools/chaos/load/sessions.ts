@@ -57,7 +57,7 @@ export function createSessions(calls: Calls, outside: Outside, random: Random, c
       owner: marked(target.tenant, client),
       ...(print < 0.8 && { fingerprint: fingerprintOf(print < 0.72 ? key : `not ${key}`) }),
       ...(waitMs > 0 && { wait: seconds(waitMs / 1000) }),
-      ...(chance(0.1) && { lease: seconds(2) }),
+      ...(chance(0.04) ? { completion: {} } : chance(0.1) && { lease: seconds(2) }),
       ...(chance(0.2) && { acceptAmbiguous: true }),
     };
     for (let attempt = 0; attempt < TRIES; attempt++) {

@@ -28,6 +28,7 @@ var (
 var (
 	MaxKeyBytes             = maxOf(record, "key")
 	MaxOwnerBytes           = maxOf(record, "owner")
+	MaxClaimIDBytes         = maxOf(claim, "claim_id")
 	FingerprintBytes        = maxOf(record, "fingerprint")
 	MaxReleaseReasonBytes   = maxOf(record, "release_reason")
 	MaxCheckpointNameBytes  = maxOf(checkpoint, "name")

@@ -26,6 +26,7 @@ from ..v1.idempotency_pb2 import (
     InProgress,
     LookupRequest,
     LookupResponse,
+    Recorded,
     ReleaseRequest,
     ReleaseResponse,
 )
@@ -55,7 +56,8 @@ class _Held:
     record: Record
     claim_id: str
     lease_ms: int
-    #: Kept beyond its retention, to distinguish a repeated Complete from a different one.
+    #: Kept beyond its retention, to distinguish a repeated Complete from a different one. None: the claim
+    #: completed the record.
     result: Result | None = None
 
 
@@ -125,6 +127,8 @@ class Records:
                 lease_expired_at=record.lease_expires_at,
                 checkpoint=checkpoint,
             )
+        elif record.state == Record.STATE_COMPLETED:
+            answer["recorded"] = Recorded(completed_at=record.completed_at)
         else:
             answer["claimed"] = Claimed(
                 fencing_token=record.fencing_token,
@@ -139,18 +143,22 @@ class Records:
     def _outcome(self, met: _Held | None, request: ClaimRequest) -> str:
         if met is None or met.record.state == Record.STATE_RELEASED:
             return "granted"
+        is_own = bool(request.claim_id) and request.claim_id == met.claim_id
         if met.record.state == Record.STATE_COMPLETED:
-            return "replayed"
+            repeats = is_own and request.HasField("completion") and met.result is None
+            return "recovered" if repeats else "replayed"
         if met.record.state == Record.STATE_AMBIGUOUS:
             return "granted" if request.accept_ambiguous else "ambiguous"
         if met.record.lease_expires_at.ToMilliseconds() <= self.now_ms:
             return "granted"
-        return "recovered" if request.claim_id and request.claim_id == met.claim_id else "in_progress"
+        return "recovered" if is_own else "in_progress"
 
     def _grant(self, request: ClaimRequest, previous: _Held | None, policy: TestingPolicy) -> _Held:
         """Keeps a claim; ``previous`` is the record that it takes over, as a further attempt."""
         default_ms = min(policy.default_lease_ms, policy.max_lease_ms)
         lease_ms = request.lease.ToMilliseconds() if request.HasField("lease") else default_ms
+        if request.HasField("completion"):
+            lease_ms = 0
         self._last_token += 1
         now = _timestamp(self.now_ms)
         record = Record(first_claimed_at=now, fingerprint=request.fingerprint)
@@ -171,6 +179,11 @@ class Records:
         record.claimed_at.CopyFrom(now)
         record.lease_expires_at.FromMilliseconds(self.now_ms + lease_ms)
         record.expires_at.FromMilliseconds(self.now_ms + max(kept_ms(policy), lease_ms))
+        if request.HasField("completion"):
+            record.state = Record.STATE_COMPLETED
+            record.result.kind = Result.KIND_SUCCESS
+            record.completed_at.CopyFrom(now)
+            record.result_expires_at.CopyFrom(record.expires_at)
         held = _Held(record, request.claim_id, lease_ms)
         self._by_name[(request.namespace, request.key)] = held
         return held
@@ -184,7 +197,8 @@ class Records:
             message = f"The policy allows results of {policy.max_result_bytes} bytes with their metadata."
             raise Refused("RESULT_TOO_LARGE", message)
         held = self._own(request, Record.STATE_COMPLETED)
-        record, again = held.record, held.result is not None
+        record = held.record
+        again = record.state == Record.STATE_COMPLETED
         if again and held.result != request.result:
             raise Refused("ALREADY_COMPLETED", "The claim was completed before, with another result.")
         if not again:
@@ -265,6 +279,7 @@ class Records:
 
 
 #: No client sends a retention: the policy alone decides.
+_NO_LEASE = "must be unset with `completion`, which needs no lease"
 _NO_RETENTION = "is not in the service in memory: set its policy"
 
 
@@ -278,7 +293,8 @@ def _check_claim(request: ClaimRequest, policy: TestingPolicy, now_ms: int) -> i
     required = "is required by the namespace's policy"
     raise_if_any(
         fingerprint=required if policy.require_fingerprint and not request.fingerprint else None,
-        lease=_lease_violation(request.lease, policy),
+        lease=_lease_violation(request.lease, policy)
+        or (_NO_LEASE if request.HasField("completion") and request.HasField("lease") else None),
         retention=_NO_RETENTION if request.HasField("retention") else None,
         key=ahead if is_ahead and not own_time else None,
         key_created_at=required if time_missing else ahead if is_ahead and own_time else None,

@@ -14,7 +14,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class ClaimRequest(_message.Message):
-    __slots__ = ("namespace", "key", "fingerprint", "claim_id", "lease", "retention", "wait", "owner", "accept_ambiguous", "key_created_at")
+    __slots__ = ("namespace", "key", "fingerprint", "claim_id", "lease", "retention", "wait", "owner", "accept_ambiguous", "key_created_at", "completion")
     NAMESPACE_FIELD_NUMBER: _ClassVar[int]
     KEY_FIELD_NUMBER: _ClassVar[int]
     FINGERPRINT_FIELD_NUMBER: _ClassVar[int]
@@ -25,6 +25,7 @@ class ClaimRequest(_message.Message):
     OWNER_FIELD_NUMBER: _ClassVar[int]
     ACCEPT_AMBIGUOUS_FIELD_NUMBER: _ClassVar[int]
     KEY_CREATED_AT_FIELD_NUMBER: _ClassVar[int]
+    COMPLETION_FIELD_NUMBER: _ClassVar[int]
     namespace: str
     key: str
     fingerprint: bytes
@@ -35,23 +36,30 @@ class ClaimRequest(_message.Message):
     owner: str
     accept_ambiguous: bool
     key_created_at: _timestamp_pb2.Timestamp
-    def __init__(self, namespace: _Optional[str] = ..., key: _Optional[str] = ..., fingerprint: _Optional[bytes] = ..., claim_id: _Optional[str] = ..., lease: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., retention: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., wait: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., owner: _Optional[str] = ..., accept_ambiguous: bool = ..., key_created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    completion: Completion
+    def __init__(self, namespace: _Optional[str] = ..., key: _Optional[str] = ..., fingerprint: _Optional[bytes] = ..., claim_id: _Optional[str] = ..., lease: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., retention: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., wait: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., owner: _Optional[str] = ..., accept_ambiguous: bool = ..., key_created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., completion: _Optional[_Union[Completion, _Mapping]] = ...) -> None: ...
+
+class Completion(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
 
 class ClaimResponse(_message.Message):
-    __slots__ = ("claimed", "in_progress", "completed", "ambiguous", "expires_at", "server_time")
+    __slots__ = ("claimed", "in_progress", "completed", "ambiguous", "recorded", "expires_at", "server_time")
     CLAIMED_FIELD_NUMBER: _ClassVar[int]
     IN_PROGRESS_FIELD_NUMBER: _ClassVar[int]
     COMPLETED_FIELD_NUMBER: _ClassVar[int]
     AMBIGUOUS_FIELD_NUMBER: _ClassVar[int]
+    RECORDED_FIELD_NUMBER: _ClassVar[int]
     EXPIRES_AT_FIELD_NUMBER: _ClassVar[int]
     SERVER_TIME_FIELD_NUMBER: _ClassVar[int]
     claimed: Claimed
     in_progress: InProgress
     completed: Completed
     ambiguous: Ambiguous
+    recorded: Recorded
     expires_at: _timestamp_pb2.Timestamp
     server_time: _timestamp_pb2.Timestamp
-    def __init__(self, claimed: _Optional[_Union[Claimed, _Mapping]] = ..., in_progress: _Optional[_Union[InProgress, _Mapping]] = ..., completed: _Optional[_Union[Completed, _Mapping]] = ..., ambiguous: _Optional[_Union[Ambiguous, _Mapping]] = ..., expires_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., server_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    def __init__(self, claimed: _Optional[_Union[Claimed, _Mapping]] = ..., in_progress: _Optional[_Union[InProgress, _Mapping]] = ..., completed: _Optional[_Union[Completed, _Mapping]] = ..., ambiguous: _Optional[_Union[Ambiguous, _Mapping]] = ..., recorded: _Optional[_Union[Recorded, _Mapping]] = ..., expires_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., server_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class Claimed(_message.Message):
     __slots__ = ("fencing_token", "lease_expires_at", "lease_remaining", "attempt", "first_claimed_at", "checkpoint")
@@ -102,6 +110,12 @@ class Ambiguous(_message.Message):
     lease_expired_at: _timestamp_pb2.Timestamp
     checkpoint: _record_pb2.Checkpoint
     def __init__(self, owner: _Optional[str] = ..., attempt: _Optional[int] = ..., lease_expired_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., checkpoint: _Optional[_Union[_record_pb2.Checkpoint, _Mapping]] = ...) -> None: ...
+
+class Recorded(_message.Message):
+    __slots__ = ("completed_at",)
+    COMPLETED_AT_FIELD_NUMBER: _ClassVar[int]
+    completed_at: _timestamp_pb2.Timestamp
+    def __init__(self, completed_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class CompleteRequest(_message.Message):
     __slots__ = ("namespace", "key", "fencing_token", "result", "retention")

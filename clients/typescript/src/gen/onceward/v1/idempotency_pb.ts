@@ -17,7 +17,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file onceward/v1/idempotency.proto.
  */
 export const file_onceward_v1_idempotency: GenFile = /*@__PURE__*/
-  fileDesc("Ch1vbmNld2FyZC92MS9pZGVtcG90ZW5jeS5wcm90bxILb25jZXdhcmQudjEi5AMKDENsYWltUmVxdWVzdBIrCgluYW1lc3BhY2UYASABKAlCGMLhGBRQAVoQUmVjb3JkLm5hbWVzcGFjZRIfCgNrZXkYAiABKAlCEsLhGA5QAVoKUmVjb3JkLmtleRItCgtmaW5nZXJwcmludBgDIAEoDEIYwuEYFFoSUmVjb3JkLmZpbmdlcnByaW50EhkKCGNsYWltX2lkGAQgASgJQgfC4RgDEIABEkQKBWxlYXNlGAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQhrC4RgWWhRQb2xpY3kuZGVmYXVsdF9sZWFzZRJICglyZXRlbnRpb24YBiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25CGsLhGBZaFFBvbGljeS5rZXlfcmV0ZW50aW9uEjEKBHdhaXQYByABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25CCMLhGAQQ4NQDEiEKBW93bmVyGAggASgJQhLC4RgOWgxSZWNvcmQub3duZXISGAoQYWNjZXB0X2FtYmlndW91cxgJIAEoCBI8Cg5rZXlfY3JlYXRlZF9hdBgKIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCCMLhGAQQ4KcSIq4CCg1DbGFpbVJlc3BvbnNlEicKB2NsYWltZWQYASABKAsyFC5vbmNld2FyZC52MS5DbGFpbWVkSAASLgoLaW5fcHJvZ3Jlc3MYAiABKAsyFy5vbmNld2FyZC52MS5JblByb2dyZXNzSAASKwoJY29tcGxldGVkGAMgASgLMhYub25jZXdhcmQudjEuQ29tcGxldGVkSAASKwoJYW1iaWd1b3VzGAQgASgLMhYub25jZXdhcmQudjEuQW1iaWd1b3VzSAASLgoKZXhwaXJlc19hdBgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLc2VydmVyX3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQgkKB291dGNvbWUi/gEKB0NsYWltZWQSFQoNZmVuY2luZ190b2tlbhgBIAEoAxI0ChBsZWFzZV9leHBpcmVzX2F0GAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIyCg9sZWFzZV9yZW1haW5pbmcYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDwoHYXR0ZW1wdBgEIAEoBRI0ChBmaXJzdF9jbGFpbWVkX2F0GAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIrCgpjaGVja3BvaW50GAYgASgLMhcub25jZXdhcmQudjEuQ2hlY2twb2ludCKSAQoKSW5Qcm9ncmVzcxINCgVvd25lchgBIAEoCRIPCgdhdHRlbXB0GAIgASgFEjQKEGxlYXNlX2V4cGlyZXNfYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KC3JldHJ5X2FmdGVyGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uInoKCUNvbXBsZXRlZBIjCgZyZXN1bHQYASABKAsyEy5vbmNld2FyZC52MS5SZXN1bHQSFgoOcmVzdWx0X2V4cGlyZWQYAiABKAgSMAoMY29tcGxldGVkX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKOAQoJQW1iaWd1b3VzEg0KBW93bmVyGAEgASgJEg8KB2F0dGVtcHQYAiABKAUSNAoQbGVhc2VfZXhwaXJlZF9hdBgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKwoKY2hlY2twb2ludBgEIAEoCzIXLm9uY2V3YXJkLnYxLkNoZWNrcG9pbnQiiwIKD0NvbXBsZXRlUmVxdWVzdBIrCgluYW1lc3BhY2UYASABKAlCGMLhGBRQAVoQUmVjb3JkLm5hbWVzcGFjZRIfCgNrZXkYAiABKAlCEsLhGA5QAVoKUmVjb3JkLmtleRIzCg1mZW5jaW5nX3Rva2VuGAMgASgDQhzC4RgYUAFaFFJlY29yZC5mZW5jaW5nX3Rva2VuEisKBnJlc3VsdBgEIAEoCzITLm9uY2V3YXJkLnYxLlJlc3VsdEIGwuEYAlABEkgKCXJldGVudGlvbhgFIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkIawuEYFloUUG9saWN5LmtleV9yZXRlbnRpb24ijwEKEENvbXBsZXRlUmVzcG9uc2USMAoMY29tcGxldGVkX2F0GAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgpleHBpcmVzX2F0GAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIZChFhbHJlYWR5X2NvbXBsZXRlZBgDIAEoCCLAAQoOUmVsZWFzZVJlcXVlc3QSKwoJbmFtZXNwYWNlGAEgASgJQhjC4RgUUAFaEFJlY29yZC5uYW1lc3BhY2USHwoDa2V5GAIgASgJQhLC4RgOUAFaClJlY29yZC5rZXkSMwoNZmVuY2luZ190b2tlbhgDIAEoA0IcwuEYGFABWhRSZWNvcmQuZmVuY2luZ190b2tlbhIrCgZyZWFzb24YBCABKAlCG8LhGBdaFVJlY29yZC5yZWxlYXNlX3JlYXNvbiJBCg9SZWxlYXNlUmVzcG9uc2USLgoKZXhwaXJlc19hdBgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiigIKEkV4dGVuZExlYXNlUmVxdWVzdBIrCgluYW1lc3BhY2UYASABKAlCGMLhGBRQAVoQUmVjb3JkLm5hbWVzcGFjZRIfCgNrZXkYAiABKAlCEsLhGA5QAVoKUmVjb3JkLmtleRIzCg1mZW5jaW5nX3Rva2VuGAMgASgDQhzC4RgYUAFaFFJlY29yZC5mZW5jaW5nX3Rva2VuEkQKBWxlYXNlGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQhrC4RgWWhRQb2xpY3kuZGVmYXVsdF9sZWFzZRIrCgpjaGVja3BvaW50GAUgASgLMhcub25jZXdhcmQudjEuQ2hlY2twb2ludCKvAQoTRXh0ZW5kTGVhc2VSZXNwb25zZRI0ChBsZWFzZV9leHBpcmVzX2F0GAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIyCg9sZWFzZV9yZW1haW5pbmcYAiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SLgoKZXhwaXJlc19hdBgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiXQoNTG9va3VwUmVxdWVzdBIrCgluYW1lc3BhY2UYASABKAlCGMLhGBRQAVoQUmVjb3JkLm5hbWVzcGFjZRIfCgNrZXkYAiABKAlCEsLhGA5QAVoKUmVjb3JkLmtleSJmCg5Mb29rdXBSZXNwb25zZRIjCgZyZWNvcmQYASABKAsyEy5vbmNld2FyZC52MS5SZWNvcmQSLwoLc2VydmVyX3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIlQKDEJhdGNoUmVxdWVzdBI5CgVpdGVtcxgBIAMoCzIdLm9uY2V3YXJkLnYxLkJhdGNoUmVxdWVzdEl0ZW1CC8LhGAcIARDoB1ABOgnS4RgFCICAgAIiqwEKEkJhdGNoU3RyZWFtUmVxdWVzdBJICgVpdGVtcxgBIAMoCzIdLm9uY2V3YXJkLnYxLkJhdGNoUmVxdWVzdEl0ZW1CGsLhGBZQAVoSQmF0Y2hSZXF1ZXN0Lml0ZW1zEgoKAmlkGAIgASgNEioKB3RpbWVvdXQYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SEwoLdHJhY2VwYXJlbnQYBCABKAkipwIKEEJhdGNoUmVxdWVzdEl0ZW0SKgoFY2xhaW0YASABKAsyGS5vbmNld2FyZC52MS5DbGFpbVJlcXVlc3RIABIwCghjb21wbGV0ZRgCIAEoCzIcLm9uY2V3YXJkLnYxLkNvbXBsZXRlUmVxdWVzdEgAEi4KB3JlbGVhc2UYAyABKAsyGy5vbmNld2FyZC52MS5SZWxlYXNlUmVxdWVzdEgAEjcKDGV4dGVuZF9sZWFzZRgEIAEoCzIfLm9uY2V3YXJkLnYxLkV4dGVuZExlYXNlUmVxdWVzdEgAEiwKBmxvb2t1cBgFIAEoCzIaLm9uY2V3YXJkLnYxLkxvb2t1cFJlcXVlc3RIABITCgt0cmFjZXBhcmVudBgGIAEoCUIJCgdyZXF1ZXN0Ij4KDUJhdGNoUmVzcG9uc2USLQoFaXRlbXMYASADKAsyHi5vbmNld2FyZC52MS5CYXRjaFJlc3BvbnNlSXRlbSJ8ChNCYXRjaFN0cmVhbVJlc3BvbnNlEi0KBWl0ZW1zGAEgAygLMh4ub25jZXdhcmQudjEuQmF0Y2hSZXNwb25zZUl0ZW0SCgoCaWQYAiABKA0SKgoFZXJyb3IYAyABKAsyGy5vbmNld2FyZC52MS5CYXRjaEl0ZW1FcnJvciLHAgoRQmF0Y2hSZXNwb25zZUl0ZW0SKwoFY2xhaW0YASABKAsyGi5vbmNld2FyZC52MS5DbGFpbVJlc3BvbnNlSAASMQoIY29tcGxldGUYAiABKAsyHS5vbmNld2FyZC52MS5Db21wbGV0ZVJlc3BvbnNlSAASLwoHcmVsZWFzZRgDIAEoCzIcLm9uY2V3YXJkLnYxLlJlbGVhc2VSZXNwb25zZUgAEjgKDGV4dGVuZF9sZWFzZRgEIAEoCzIgLm9uY2V3YXJkLnYxLkV4dGVuZExlYXNlUmVzcG9uc2VIABItCgZsb29rdXAYBSABKAsyGy5vbmNld2FyZC52MS5Mb29rdXBSZXNwb25zZUgAEiwKBWVycm9yGAYgASgLMhsub25jZXdhcmQudjEuQmF0Y2hJdGVtRXJyb3JIAEIKCghyZXNwb25zZSLCAgoOQmF0Y2hJdGVtRXJyb3ISDAoEY29kZRgBIAEoBRIoCgZyZWFzb24YAiABKA4yGC5vbmNld2FyZC52MS5FcnJvclJlYXNvbhIPCgdtZXNzYWdlGAMgASgJEjsKCG1ldGFkYXRhGAQgAygLMikub25jZXdhcmQudjEuQmF0Y2hJdGVtRXJyb3IuTWV0YWRhdGFFbnRyeRI1ChBmaWVsZF92aW9sYXRpb25zGAUgAygLMhsub25jZXdhcmQudjEuRmllbGRWaW9sYXRpb24SLgoLcmV0cnlfZGVsYXkYBiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SEgoKcmVxdWVzdF9pZBgHIAEoCRovCg1NZXRhZGF0YUVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiNAoORmllbGRWaW9sYXRpb24SDQoFZmllbGQYASABKAkSEwoLZGVzY3JpcHRpb24YAiABKAkymQQKEklkZW1wb3RlbmN5U2VydmljZRI+CgVDbGFpbRIZLm9uY2V3YXJkLnYxLkNsYWltUmVxdWVzdBoaLm9uY2V3YXJkLnYxLkNsYWltUmVzcG9uc2USRwoIQ29tcGxldGUSHC5vbmNld2FyZC52MS5Db21wbGV0ZVJlcXVlc3QaHS5vbmNld2FyZC52MS5Db21wbGV0ZVJlc3BvbnNlEkQKB1JlbGVhc2USGy5vbmNld2FyZC52MS5SZWxlYXNlUmVxdWVzdBocLm9uY2V3YXJkLnYxLlJlbGVhc2VSZXNwb25zZRJQCgtFeHRlbmRMZWFzZRIfLm9uY2V3YXJkLnYxLkV4dGVuZExlYXNlUmVxdWVzdBogLm9uY2V3YXJkLnYxLkV4dGVuZExlYXNlUmVzcG9uc2USRgoGTG9va3VwEhoub25jZXdhcmQudjEuTG9va3VwUmVxdWVzdBobLm9uY2V3YXJkLnYxLkxvb2t1cFJlc3BvbnNlIgOQAgESPgoFQmF0Y2gSGS5vbmNld2FyZC52MS5CYXRjaFJlcXVlc3QaGi5vbmNld2FyZC52MS5CYXRjaFJlc3BvbnNlElQKC0JhdGNoU3RyZWFtEh8ub25jZXdhcmQudjEuQmF0Y2hTdHJlYW1SZXF1ZXN0GiAub25jZXdhcmQudjEuQmF0Y2hTdHJlYW1SZXNwb25zZSgBMAEaBMjhGAFCSwoPY29tLm9uY2V3YXJkLnYxQhBJZGVtcG90ZW5jeVByb3RvUAFaFm9uY2V3YXJkL3YxO29uY2V3YXJkdjGqAgtPbmNld2FyZC5WMWIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_onceward_v1_errors, file_onceward_v1_facts, file_onceward_v1_record]);
+  fileDesc("Ch1vbmNld2FyZC92MS9pZGVtcG90ZW5jeS5wcm90bxILb25jZXdhcmQudjEikQQKDENsYWltUmVxdWVzdBIrCgluYW1lc3BhY2UYASABKAlCGMLhGBRQAVoQUmVjb3JkLm5hbWVzcGFjZRIfCgNrZXkYAiABKAlCEsLhGA5QAVoKUmVjb3JkLmtleRItCgtmaW5nZXJwcmludBgDIAEoDEIYwuEYFFoSUmVjb3JkLmZpbmdlcnByaW50EhkKCGNsYWltX2lkGAQgASgJQgfC4RgDEIABEkQKBWxlYXNlGAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQhrC4RgWWhRQb2xpY3kuZGVmYXVsdF9sZWFzZRJICglyZXRlbnRpb24YBiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25CGsLhGBZaFFBvbGljeS5rZXlfcmV0ZW50aW9uEjEKBHdhaXQYByABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25CCMLhGAQQ4NQDEiEKBW93bmVyGAggASgJQhLC4RgOWgxSZWNvcmQub3duZXISGAoQYWNjZXB0X2FtYmlndW91cxgJIAEoCBI8Cg5rZXlfY3JlYXRlZF9hdBgKIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCCMLhGAQQ4KcSEisKCmNvbXBsZXRpb24YCyABKAsyFy5vbmNld2FyZC52MS5Db21wbGV0aW9uIgwKCkNvbXBsZXRpb24i2QIKDUNsYWltUmVzcG9uc2USJwoHY2xhaW1lZBgBIAEoCzIULm9uY2V3YXJkLnYxLkNsYWltZWRIABIuCgtpbl9wcm9ncmVzcxgCIAEoCzIXLm9uY2V3YXJkLnYxLkluUHJvZ3Jlc3NIABIrCgljb21wbGV0ZWQYAyABKAsyFi5vbmNld2FyZC52MS5Db21wbGV0ZWRIABIrCglhbWJpZ3VvdXMYBCABKAsyFi5vbmNld2FyZC52MS5BbWJpZ3VvdXNIABIpCghyZWNvcmRlZBgHIAEoCzIVLm9uY2V3YXJkLnYxLlJlY29yZGVkSAASLgoKZXhwaXJlc19hdBgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLc2VydmVyX3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQgkKB291dGNvbWUi/gEKB0NsYWltZWQSFQoNZmVuY2luZ190b2tlbhgBIAEoAxI0ChBsZWFzZV9leHBpcmVzX2F0GAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIyCg9sZWFzZV9yZW1haW5pbmcYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDwoHYXR0ZW1wdBgEIAEoBRI0ChBmaXJzdF9jbGFpbWVkX2F0GAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIrCgpjaGVja3BvaW50GAYgASgLMhcub25jZXdhcmQudjEuQ2hlY2twb2ludCKSAQoKSW5Qcm9ncmVzcxINCgVvd25lchgBIAEoCRIPCgdhdHRlbXB0GAIgASgFEjQKEGxlYXNlX2V4cGlyZXNfYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KC3JldHJ5X2FmdGVyGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uInoKCUNvbXBsZXRlZBIjCgZyZXN1bHQYASABKAsyEy5vbmNld2FyZC52MS5SZXN1bHQSFgoOcmVzdWx0X2V4cGlyZWQYAiABKAgSMAoMY29tcGxldGVkX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKOAQoJQW1iaWd1b3VzEg0KBW93bmVyGAEgASgJEg8KB2F0dGVtcHQYAiABKAUSNAoQbGVhc2VfZXhwaXJlZF9hdBgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKwoKY2hlY2twb2ludBgEIAEoCzIXLm9uY2V3YXJkLnYxLkNoZWNrcG9pbnQiPAoIUmVjb3JkZWQSMAoMY29tcGxldGVkX2F0GAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKLAgoPQ29tcGxldGVSZXF1ZXN0EisKCW5hbWVzcGFjZRgBIAEoCUIYwuEYFFABWhBSZWNvcmQubmFtZXNwYWNlEh8KA2tleRgCIAEoCUISwuEYDlABWgpSZWNvcmQua2V5EjMKDWZlbmNpbmdfdG9rZW4YAyABKANCHMLhGBhQAVoUUmVjb3JkLmZlbmNpbmdfdG9rZW4SKwoGcmVzdWx0GAQgASgLMhMub25jZXdhcmQudjEuUmVzdWx0QgbC4RgCUAESSAoJcmV0ZW50aW9uGAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQhrC4RgWWhRQb2xpY3kua2V5X3JldGVudGlvbiKPAQoQQ29tcGxldGVSZXNwb25zZRIwCgxjb21wbGV0ZWRfYXQYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCmV4cGlyZXNfYXQYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhkKEWFscmVhZHlfY29tcGxldGVkGAMgASgIIsABCg5SZWxlYXNlUmVxdWVzdBIrCgluYW1lc3BhY2UYASABKAlCGMLhGBRQAVoQUmVjb3JkLm5hbWVzcGFjZRIfCgNrZXkYAiABKAlCEsLhGA5QAVoKUmVjb3JkLmtleRIzCg1mZW5jaW5nX3Rva2VuGAMgASgDQhzC4RgYUAFaFFJlY29yZC5mZW5jaW5nX3Rva2VuEisKBnJlYXNvbhgEIAEoCUIbwuEYF1oVUmVjb3JkLnJlbGVhc2VfcmVhc29uIkEKD1JlbGVhc2VSZXNwb25zZRIuCgpleHBpcmVzX2F0GAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKKAgoSRXh0ZW5kTGVhc2VSZXF1ZXN0EisKCW5hbWVzcGFjZRgBIAEoCUIYwuEYFFABWhBSZWNvcmQubmFtZXNwYWNlEh8KA2tleRgCIAEoCUISwuEYDlABWgpSZWNvcmQua2V5EjMKDWZlbmNpbmdfdG9rZW4YAyABKANCHMLhGBhQAVoUUmVjb3JkLmZlbmNpbmdfdG9rZW4SRAoFbGVhc2UYBCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25CGsLhGBZaFFBvbGljeS5kZWZhdWx0X2xlYXNlEisKCmNoZWNrcG9pbnQYBSABKAsyFy5vbmNld2FyZC52MS5DaGVja3BvaW50Iq8BChNFeHRlbmRMZWFzZVJlc3BvbnNlEjQKEGxlYXNlX2V4cGlyZXNfYXQYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjIKD2xlYXNlX3JlbWFpbmluZxgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIuCgpleHBpcmVzX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJdCg1Mb29rdXBSZXF1ZXN0EisKCW5hbWVzcGFjZRgBIAEoCUIYwuEYFFABWhBSZWNvcmQubmFtZXNwYWNlEh8KA2tleRgCIAEoCUISwuEYDlABWgpSZWNvcmQua2V5ImYKDkxvb2t1cFJlc3BvbnNlEiMKBnJlY29yZBgBIAEoCzITLm9uY2V3YXJkLnYxLlJlY29yZBIvCgtzZXJ2ZXJfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiVAoMQmF0Y2hSZXF1ZXN0EjkKBWl0ZW1zGAEgAygLMh0ub25jZXdhcmQudjEuQmF0Y2hSZXF1ZXN0SXRlbUILwuEYBwgBEOgHUAE6CdLhGAUIgICAAiKrAQoSQmF0Y2hTdHJlYW1SZXF1ZXN0EkgKBWl0ZW1zGAEgAygLMh0ub25jZXdhcmQudjEuQmF0Y2hSZXF1ZXN0SXRlbUIawuEYFlABWhJCYXRjaFJlcXVlc3QuaXRlbXMSCgoCaWQYAiABKA0SKgoHdGltZW91dBgDIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhITCgt0cmFjZXBhcmVudBgEIAEoCSKnAgoQQmF0Y2hSZXF1ZXN0SXRlbRIqCgVjbGFpbRgBIAEoCzIZLm9uY2V3YXJkLnYxLkNsYWltUmVxdWVzdEgAEjAKCGNvbXBsZXRlGAIgASgLMhwub25jZXdhcmQudjEuQ29tcGxldGVSZXF1ZXN0SAASLgoHcmVsZWFzZRgDIAEoCzIbLm9uY2V3YXJkLnYxLlJlbGVhc2VSZXF1ZXN0SAASNwoMZXh0ZW5kX2xlYXNlGAQgASgLMh8ub25jZXdhcmQudjEuRXh0ZW5kTGVhc2VSZXF1ZXN0SAASLAoGbG9va3VwGAUgASgLMhoub25jZXdhcmQudjEuTG9va3VwUmVxdWVzdEgAEhMKC3RyYWNlcGFyZW50GAYgASgJQgkKB3JlcXVlc3QiPgoNQmF0Y2hSZXNwb25zZRItCgVpdGVtcxgBIAMoCzIeLm9uY2V3YXJkLnYxLkJhdGNoUmVzcG9uc2VJdGVtInwKE0JhdGNoU3RyZWFtUmVzcG9uc2USLQoFaXRlbXMYASADKAsyHi5vbmNld2FyZC52MS5CYXRjaFJlc3BvbnNlSXRlbRIKCgJpZBgCIAEoDRIqCgVlcnJvchgDIAEoCzIbLm9uY2V3YXJkLnYxLkJhdGNoSXRlbUVycm9yIscCChFCYXRjaFJlc3BvbnNlSXRlbRIrCgVjbGFpbRgBIAEoCzIaLm9uY2V3YXJkLnYxLkNsYWltUmVzcG9uc2VIABIxCghjb21wbGV0ZRgCIAEoCzIdLm9uY2V3YXJkLnYxLkNvbXBsZXRlUmVzcG9uc2VIABIvCgdyZWxlYXNlGAMgASgLMhwub25jZXdhcmQudjEuUmVsZWFzZVJlc3BvbnNlSAASOAoMZXh0ZW5kX2xlYXNlGAQgASgLMiAub25jZXdhcmQudjEuRXh0ZW5kTGVhc2VSZXNwb25zZUgAEi0KBmxvb2t1cBgFIAEoCzIbLm9uY2V3YXJkLnYxLkxvb2t1cFJlc3BvbnNlSAASLAoFZXJyb3IYBiABKAsyGy5vbmNld2FyZC52MS5CYXRjaEl0ZW1FcnJvckgAQgoKCHJlc3BvbnNlIsICCg5CYXRjaEl0ZW1FcnJvchIMCgRjb2RlGAEgASgFEigKBnJlYXNvbhgCIAEoDjIYLm9uY2V3YXJkLnYxLkVycm9yUmVhc29uEg8KB21lc3NhZ2UYAyABKAkSOwoIbWV0YWRhdGEYBCADKAsyKS5vbmNld2FyZC52MS5CYXRjaEl0ZW1FcnJvci5NZXRhZGF0YUVudHJ5EjUKEGZpZWxkX3Zpb2xhdGlvbnMYBSADKAsyGy5vbmNld2FyZC52MS5GaWVsZFZpb2xhdGlvbhIuCgtyZXRyeV9kZWxheRgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhISCgpyZXF1ZXN0X2lkGAcgASgJGi8KDU1ldGFkYXRhRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASI0Cg5GaWVsZFZpb2xhdGlvbhINCgVmaWVsZBgBIAEoCRITCgtkZXNjcmlwdGlvbhgCIAEoCTKZBAoSSWRlbXBvdGVuY3lTZXJ2aWNlEj4KBUNsYWltEhkub25jZXdhcmQudjEuQ2xhaW1SZXF1ZXN0Ghoub25jZXdhcmQudjEuQ2xhaW1SZXNwb25zZRJHCghDb21wbGV0ZRIcLm9uY2V3YXJkLnYxLkNvbXBsZXRlUmVxdWVzdBodLm9uY2V3YXJkLnYxLkNvbXBsZXRlUmVzcG9uc2USRAoHUmVsZWFzZRIbLm9uY2V3YXJkLnYxLlJlbGVhc2VSZXF1ZXN0Ghwub25jZXdhcmQudjEuUmVsZWFzZVJlc3BvbnNlElAKC0V4dGVuZExlYXNlEh8ub25jZXdhcmQudjEuRXh0ZW5kTGVhc2VSZXF1ZXN0GiAub25jZXdhcmQudjEuRXh0ZW5kTGVhc2VSZXNwb25zZRJGCgZMb29rdXASGi5vbmNld2FyZC52MS5Mb29rdXBSZXF1ZXN0Ghsub25jZXdhcmQudjEuTG9va3VwUmVzcG9uc2UiA5ACARI+CgVCYXRjaBIZLm9uY2V3YXJkLnYxLkJhdGNoUmVxdWVzdBoaLm9uY2V3YXJkLnYxLkJhdGNoUmVzcG9uc2USVAoLQmF0Y2hTdHJlYW0SHy5vbmNld2FyZC52MS5CYXRjaFN0cmVhbVJlcXVlc3QaIC5vbmNld2FyZC52MS5CYXRjaFN0cmVhbVJlc3BvbnNlKAEwARoEyOEYAUJLCg9jb20ub25jZXdhcmQudjFCEElkZW1wb3RlbmN5UHJvdG9QAVoWb25jZXdhcmQvdjE7b25jZXdhcmR2MaoCC09uY2V3YXJkLlYxYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_onceward_v1_errors, file_onceward_v1_facts, file_onceward_v1_record]);
 
 /**
  * @generated from message onceward.v1.ClaimRequest
@@ -97,6 +97,15 @@ export type ClaimRequest = Message<"onceward.v1.ClaimRequest"> & {
    * @generated from field: google.protobuf.Timestamp key_created_at = 10;
    */
   keyCreatedAt?: Timestamp | undefined;
+
+  /**
+   * Set: this call also completes what it claims, for "have I seen this key?" in one call. A granted claim is answered Recorded,
+   * every later one of the key Completed. At most once: the key is completed before any effect, so that an effect that fails
+   * or is interrupted is not repeated. Such a claim has no lease, so `lease` must be unset.
+   *
+   * @generated from field: onceward.v1.Completion completion = 11;
+   */
+  completion?: Completion | undefined;
 };
 
 /**
@@ -105,6 +114,21 @@ export type ClaimRequest = Message<"onceward.v1.ClaimRequest"> & {
  */
 export const ClaimRequestSchema: GenMessage<ClaimRequest> = /*@__PURE__*/
   messageDesc(file_onceward_v1_idempotency, 0);
+
+/**
+ * How a claim completes within its own call: with an empty SUCCESS, which is kept for as long as the key.
+ *
+ * @generated from message onceward.v1.Completion
+ */
+export type Completion = Message<"onceward.v1.Completion"> & {
+};
+
+/**
+ * Describes the message onceward.v1.Completion.
+ * Use `create(CompletionSchema)` to create a new message.
+ */
+export const CompletionSchema: GenMessage<Completion> = /*@__PURE__*/
+  messageDesc(file_onceward_v1_idempotency, 1);
 
 /**
  * @generated from message onceward.v1.ClaimResponse
@@ -139,6 +163,12 @@ export type ClaimResponse = Message<"onceward.v1.ClaimResponse"> & {
      */
     value: Ambiguous;
     case: "ambiguous";
+  } | {
+    /**
+     * @generated from field: onceward.v1.Recorded recorded = 7;
+     */
+    value: Recorded;
+    case: "recorded";
   } | { case: undefined; value?: undefined };
 
   /**
@@ -163,7 +193,7 @@ export type ClaimResponse = Message<"onceward.v1.ClaimResponse"> & {
  * Use `create(ClaimResponseSchema)` to create a new message.
  */
 export const ClaimResponseSchema: GenMessage<ClaimResponse> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_idempotency, 1);
+  messageDesc(file_onceward_v1_idempotency, 2);
 
 /**
  * The caller holds the claim: perform the side effect, then Complete (or Release).
@@ -216,7 +246,7 @@ export type Claimed = Message<"onceward.v1.Claimed"> & {
  * Use `create(ClaimedSchema)` to create a new message.
  */
 export const ClaimedSchema: GenMessage<Claimed> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_idempotency, 2);
+  messageDesc(file_onceward_v1_idempotency, 3);
 
 /**
  * Another caller holds the claim.
@@ -254,7 +284,7 @@ export type InProgress = Message<"onceward.v1.InProgress"> & {
  * Use `create(InProgressSchema)` to create a new message.
  */
 export const InProgressSchema: GenMessage<InProgress> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_idempotency, 3);
+  messageDesc(file_onceward_v1_idempotency, 4);
 
 /**
  * The operation was completed before.
@@ -285,7 +315,7 @@ export type Completed = Message<"onceward.v1.Completed"> & {
  * Use `create(CompletedSchema)` to create a new message.
  */
 export const CompletedSchema: GenMessage<Completed> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_idempotency, 4);
+  messageDesc(file_onceward_v1_idempotency, 5);
 
 /**
  * The lease has expired, it is unknown whether the effect happened, and the policy holds it. Find out, then claim with
@@ -324,7 +354,27 @@ export type Ambiguous = Message<"onceward.v1.Ambiguous"> & {
  * Use `create(AmbiguousSchema)` to create a new message.
  */
 export const AmbiguousSchema: GenMessage<Ambiguous> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_idempotency, 5);
+  messageDesc(file_onceward_v1_idempotency, 6);
+
+/**
+ * The call's `completion` has completed the key, which was free. A repeat with the same claim_id gets the same answer, for as
+ * long as the key is remembered.
+ *
+ * @generated from message onceward.v1.Recorded
+ */
+export type Recorded = Message<"onceward.v1.Recorded"> & {
+  /**
+   * @generated from field: google.protobuf.Timestamp completed_at = 1;
+   */
+  completedAt?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message onceward.v1.Recorded.
+ * Use `create(RecordedSchema)` to create a new message.
+ */
+export const RecordedSchema: GenMessage<Recorded> = /*@__PURE__*/
+  messageDesc(file_onceward_v1_idempotency, 7);
 
 /**
  * @generated from message onceward.v1.CompleteRequest
@@ -364,7 +414,7 @@ export type CompleteRequest = Message<"onceward.v1.CompleteRequest"> & {
  * Use `create(CompleteRequestSchema)` to create a new message.
  */
 export const CompleteRequestSchema: GenMessage<CompleteRequest> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_idempotency, 6);
+  messageDesc(file_onceward_v1_idempotency, 8);
 
 /**
  * @generated from message onceward.v1.CompleteResponse
@@ -395,7 +445,7 @@ export type CompleteResponse = Message<"onceward.v1.CompleteResponse"> & {
  * Use `create(CompleteResponseSchema)` to create a new message.
  */
 export const CompleteResponseSchema: GenMessage<CompleteResponse> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_idempotency, 7);
+  messageDesc(file_onceward_v1_idempotency, 9);
 
 /**
  * @generated from message onceward.v1.ReleaseRequest
@@ -429,7 +479,7 @@ export type ReleaseRequest = Message<"onceward.v1.ReleaseRequest"> & {
  * Use `create(ReleaseRequestSchema)` to create a new message.
  */
 export const ReleaseRequestSchema: GenMessage<ReleaseRequest> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_idempotency, 8);
+  messageDesc(file_onceward_v1_idempotency, 10);
 
 /**
  * @generated from message onceward.v1.ReleaseResponse
@@ -448,7 +498,7 @@ export type ReleaseResponse = Message<"onceward.v1.ReleaseResponse"> & {
  * Use `create(ReleaseResponseSchema)` to create a new message.
  */
 export const ReleaseResponseSchema: GenMessage<ReleaseResponse> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_idempotency, 9);
+  messageDesc(file_onceward_v1_idempotency, 11);
 
 /**
  * @generated from message onceward.v1.ExtendLeaseRequest
@@ -489,7 +539,7 @@ export type ExtendLeaseRequest = Message<"onceward.v1.ExtendLeaseRequest"> & {
  * Use `create(ExtendLeaseRequestSchema)` to create a new message.
  */
 export const ExtendLeaseRequestSchema: GenMessage<ExtendLeaseRequest> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_idempotency, 10);
+  messageDesc(file_onceward_v1_idempotency, 12);
 
 /**
  * @generated from message onceward.v1.ExtendLeaseResponse
@@ -520,7 +570,7 @@ export type ExtendLeaseResponse = Message<"onceward.v1.ExtendLeaseResponse"> & {
  * Use `create(ExtendLeaseResponseSchema)` to create a new message.
  */
 export const ExtendLeaseResponseSchema: GenMessage<ExtendLeaseResponse> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_idempotency, 11);
+  messageDesc(file_onceward_v1_idempotency, 13);
 
 /**
  * @generated from message onceward.v1.LookupRequest
@@ -542,7 +592,7 @@ export type LookupRequest = Message<"onceward.v1.LookupRequest"> & {
  * Use `create(LookupRequestSchema)` to create a new message.
  */
 export const LookupRequestSchema: GenMessage<LookupRequest> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_idempotency, 12);
+  messageDesc(file_onceward_v1_idempotency, 14);
 
 /**
  * @generated from message onceward.v1.LookupResponse
@@ -568,7 +618,7 @@ export type LookupResponse = Message<"onceward.v1.LookupResponse"> & {
  * Use `create(LookupResponseSchema)` to create a new message.
  */
 export const LookupResponseSchema: GenMessage<LookupResponse> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_idempotency, 13);
+  messageDesc(file_onceward_v1_idempotency, 15);
 
 /**
  * @generated from message onceward.v1.BatchRequest
@@ -585,7 +635,7 @@ export type BatchRequest = Message<"onceward.v1.BatchRequest"> & {
  * Use `create(BatchRequestSchema)` to create a new message.
  */
 export const BatchRequestSchema: GenMessage<BatchRequest> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_idempotency, 14);
+  messageDesc(file_onceward_v1_idempotency, 16);
 
 /**
  * A BatchRequest with an id and a timeout.
@@ -626,7 +676,7 @@ export type BatchStreamRequest = Message<"onceward.v1.BatchStreamRequest"> & {
  * Use `create(BatchStreamRequestSchema)` to create a new message.
  */
 export const BatchStreamRequestSchema: GenMessage<BatchStreamRequest> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_idempotency, 15);
+  messageDesc(file_onceward_v1_idempotency, 17);
 
 /**
  * @generated from message onceward.v1.BatchRequestItem
@@ -684,7 +734,7 @@ export type BatchRequestItem = Message<"onceward.v1.BatchRequestItem"> & {
  * Use `create(BatchRequestItemSchema)` to create a new message.
  */
 export const BatchRequestItemSchema: GenMessage<BatchRequestItem> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_idempotency, 16);
+  messageDesc(file_onceward_v1_idempotency, 18);
 
 /**
  * @generated from message onceward.v1.BatchResponse
@@ -703,7 +753,7 @@ export type BatchResponse = Message<"onceward.v1.BatchResponse"> & {
  * Use `create(BatchResponseSchema)` to create a new message.
  */
 export const BatchResponseSchema: GenMessage<BatchResponse> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_idempotency, 17);
+  messageDesc(file_onceward_v1_idempotency, 19);
 
 /**
  * A BatchResponse with the id of its request.
@@ -738,7 +788,7 @@ export type BatchStreamResponse = Message<"onceward.v1.BatchStreamResponse"> & {
  * Use `create(BatchStreamResponseSchema)` to create a new message.
  */
 export const BatchStreamResponseSchema: GenMessage<BatchStreamResponse> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_idempotency, 18);
+  messageDesc(file_onceward_v1_idempotency, 20);
 
 /**
  * @generated from message onceward.v1.BatchResponseItem
@@ -793,7 +843,7 @@ export type BatchResponseItem = Message<"onceward.v1.BatchResponseItem"> & {
  * Use `create(BatchResponseItemSchema)` to create a new message.
  */
 export const BatchResponseItemSchema: GenMessage<BatchResponseItem> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_idempotency, 19);
+  messageDesc(file_onceward_v1_idempotency, 21);
 
 /**
  * The error of an item: the same as that of a single call. In a stream also the error of a whole batch.
@@ -854,7 +904,7 @@ export type BatchItemError = Message<"onceward.v1.BatchItemError"> & {
  * Use `create(BatchItemErrorSchema)` to create a new message.
  */
 export const BatchItemErrorSchema: GenMessage<BatchItemError> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_idempotency, 20);
+  messageDesc(file_onceward_v1_idempotency, 22);
 
 /**
  * One field that is malformed or over a limit.
@@ -882,7 +932,7 @@ export type FieldViolation = Message<"onceward.v1.FieldViolation"> & {
  * Use `create(FieldViolationSchema)` to create a new message.
  */
 export const FieldViolationSchema: GenMessage<FieldViolation> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_idempotency, 21);
+  messageDesc(file_onceward_v1_idempotency, 23);
 
 /**
  * Makes a side effect happen once, however often its request is delivered: the caller calls Claim before the side effect and

@@ -1,0 +1,85 @@
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { TerminalError } from "../errors/errors.ts";
+import { createTestingOnceward, type TestingOnceward } from "../testing.ts";
+
+const EVENT = { namespace: "events", key: "evt_1" };
+const POLICY = { keyRetentionS: 120, resultRetentionS: 60 } as const;
+
+let testing: TestingOnceward;
+
+beforeEach(() => {
+  testing = createTestingOnceward({ policy: POLICY });
+});
+
+afterEach(() => testing.onceward.close());
+
+test("a key is seen from the second time on, until it is forgotten", async () => {
+  const { onceward, clock } = testing;
+  expect([await onceward.seen(EVENT), await onceward.seen(EVENT)]).toEqual([false, true]);
+  clock.advance(119_000);
+  expect(await onceward.seen(EVENT)).toBe(true);
+  clock.advance(2000);
+  expect(await onceward.seen(EVENT)).toBe(false);
+});
+
+test("many keys are answered in their order, and each that repeats is seen", async () => {
+  const events = testing.onceward.namespace("events");
+  expect(await events.seen("b")).toBe(false);
+  expect(await events.seenAll(["a", "b", "a", "c"])).toEqual([false, true, true, false]);
+  expect(await events.seenAll([])).toEqual([]);
+  const keys = Array.from({ length: 2500 }, (_, index) => `key-${index}`);
+  expect(new Set(await events.seenAll(keys))).toEqual(new Set([false]));
+});
+
+test("a key that a run completed is seen, with any result", async () => {
+  const { onceward, clock } = testing;
+  await onceward.run(EVENT, () => ({ id: 7 }));
+  const declined = { ...EVENT, key: "declined" };
+  await expect(
+    onceward.run(declined, () => {
+      throw new TerminalError("declined");
+    }),
+  ).rejects.toThrow(TerminalError);
+  expect([await onceward.seen(EVENT), await onceward.seen(declined)]).toEqual([true, true]);
+  clock.advance(61_000);
+  expect(await onceward.seen(EVENT)).toBe(true);
+});
+
+test("a key in progress is refused, and an invalid one before it is sent", async () => {
+  const { onceward } = testing;
+  await onceward.api.claim({ ...EVENT, owner: "another" });
+  await expect(onceward.seen({ ...EVENT, waitMs: 0 })).rejects.toMatchObject({ reason: "IN_PROGRESS" });
+  const events = onceward.namespace("events");
+  await expect(events.seenAll(["a", ""])).rejects.toMatchObject({ reason: "INVALID_REQUEST" });
+  expect(await events.seen("a")).toBe(false);
+  await expect(onceward.seenAll({ ...EVENT, keys: "a" as never })).rejects.toThrow("keys");
+});
+
+test("at most once, a key is completed before its function, which no repeat runs again", async () => {
+  const { onceward } = testing;
+  const options = { ...EVENT, mode: "at-most-once" } as const;
+  const fn = vi.fn((claim: { readonly attempt: number; readonly guarded: boolean }) => {
+    const [record] = testing.records();
+    expect([record?.completedAt !== undefined, claim.attempt, claim.guarded]).toEqual([true, 1, true]);
+    throw new Error("lost");
+  });
+  await expect(onceward.run(options, fn)).rejects.toThrow("lost");
+  expect(await onceward.run(options, fn)).toBeUndefined();
+  expect(fn).toHaveBeenCalledTimes(1);
+  const other = await onceward.runDetailed({ ...options, key: "evt_2" }, () => ({ id: 7 }));
+  expect(other).toMatchObject({ value: { id: 7 }, replayed: false, attempt: 1 });
+  await expect(onceward.run({ ...options, mode: "twice" as never }, fn)).rejects.toThrow("at-most-once");
+});
+
+test("a run that stores a mark returns its value to the first caller alone", async () => {
+  const { onceward } = testing;
+  const options = { ...EVENT, stores: "mark" } as const;
+  expect(await onceward.run(options, () => ({ secret: "once" }))).toEqual({ secret: "once" });
+  await expect(onceward.run(options, () => ({ secret: "twice" }))).rejects.toMatchObject({
+    reason: "RESULT_LOST",
+    message: expect.stringContaining("its value is not kept"),
+  });
+  const [record] = testing.records();
+  expect(record?.result?.payload).toEqual(new Uint8Array());
+  await expect(onceward.run({ ...options, stores: "all" as never }, () => {})).rejects.toThrow("mark");
+});

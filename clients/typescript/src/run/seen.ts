@@ -1,0 +1,58 @@
+import { ResultUnavailableError, TerminalError } from "../errors/errors.ts";
+import { refusedField } from "../errors/violations.ts";
+import type { Claim } from "./claim.ts";
+import { type CodecRunOptions, checkRunOptions, type RunOptions, type RunResult } from "./run-options.ts";
+
+/** Names the key that may have been seen, and says how to ask. */
+export type SeenOptions = Omit<
+  RunOptions,
+  "mode" | "stores" | "leaseMs" | "classifyError" | "onError" | "describeError"
+>;
+
+/** The same for many keys, which share the options. */
+export interface SeenAllOptions extends Omit<SeenOptions, "key" | "fingerprint" | "keyCreatedAt"> {
+  /** Each as `RunOptions.key`; in any number. */
+  readonly keys: readonly string[];
+}
+
+/** `Onceward.runDetailed`. */
+type Run = (
+  options: CodecRunOptions<undefined>,
+  fn: (claim: Claim) => undefined,
+) => Promise<RunResult<unknown>>;
+
+/** What another operation stored under the key is not decoded. */
+const NO_VALUE = {
+  encode: () => ({ payload: new Uint8Array(), contentType: "" }),
+  decode: () => undefined,
+};
+
+/** Asks whether a key was seen, by a run at most once of nothing. Promises what `Onceward.seen` promises. */
+export async function seen(run: Run, options: SeenOptions): Promise<boolean> {
+  try {
+    const { replayed } = await run({ ...options, mode: "at-most-once", codec: NO_VALUE }, () => undefined);
+    return replayed;
+  } catch (error) {
+    // A run has completed the key, with a failure or with a value that is gone.
+    if (error instanceof TerminalError || error instanceof ResultUnavailableError) return true;
+    throw error;
+  }
+}
+
+/** Asks for many keys at once; the client's calls gather them into batches. Promises what `Onceward.seenAll` promises. */
+export async function seenAll(run: Run, { keys, ...options }: SeenAllOptions): Promise<boolean[]> {
+  if (!Array.isArray(keys)) throw refusedField("keys", "must be an array of keys");
+  // Before the first call, which completes its key.
+  for (const key of keys) checkRunOptions({ ...options, key });
+  const first = new Map<string, Promise<boolean>>();
+  const answers = keys.map((key) => {
+    const earlier = first.get(key);
+    if (earlier !== undefined) return earlier.then(() => true);
+    const answer = seen(run, { ...options, key });
+    first.set(key, answer);
+    return answer;
+  });
+  // An error is thrown after the last call, so that a repeat does not meet one of them.
+  await Promise.allSettled(answers);
+  return await Promise.all(answers);
+}
