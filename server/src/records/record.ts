@@ -68,10 +68,17 @@ export interface LiveRecord {
   readonly leaseExpiresAtMs: number;
   /** What was left of the lease when the database answered; negative after it ran out. */
   readonly leaseRemainingMs: number;
+  /** The claim that the newest one took over after its lease, so that its effect is unknown; unset: there is none. */
+  readonly unknown?: { readonly owner: string; readonly leaseExpiredAtMs: number } | undefined;
   readonly expiresAtMs: number;
   readonly checkpoint: Checkpoint | undefined;
   /** Set by the claim that replaced the key's ended record: when that one was first claimed. */
   readonly endedFirstClaimedAtMs?: number | undefined;
+}
+
+/** Returns whether the newest claim was given back, so that the record is what that claim had taken over. */
+export function isGivenBack({ leaseExpiresAtMs, unknown }: LiveRecord): boolean {
+  return unknown?.leaseExpiredAtMs === leaseExpiresAtMs;
 }
 
 /** Returns the time at which the database answered, on its own clock. */
@@ -156,7 +163,7 @@ export type ClaimOutcome = {
       readonly repeated: boolean;
       /** When the key's earlier record was first claimed, which had ended and was not swept yet; undefined: there was none. */
       readonly endedFirstClaimedAtMs?: number | undefined;
-    } & Pick<LiveRecord, "fencingToken" | "leaseExpiresAtMs" | "leaseRemainingMs" | "attempt" | "checkpoint">)
+    } & Pick<LiveRecord, "fencingToken" | "leaseExpiresAtMs" | "leaseRemainingMs" | "attempt" | "checkpoint" | "unknown">)
   | {
       readonly kind: "inProgress";
       readonly owner: string;
@@ -200,6 +207,7 @@ export function claimed(record: LiveRecord, repeated: boolean): ClaimOutcome {
     attempt: record.attempt,
     firstClaimedAtMs: record.firstClaimedAtMs,
     checkpoint: record.checkpoint,
+    unknown: record.unknown,
     expiresAtMs: record.expiresAtMs,
     answeredAtMs: answeredAtMs(record),
   };

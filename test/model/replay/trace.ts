@@ -14,6 +14,7 @@ export interface ModelCommand {
   readonly acceptsAmbiguous: boolean;
   /** 0: as stored at the claim. */
   readonly retention: number;
+  readonly givesBack: boolean;
 }
 
 /** The model's answer to a call. */

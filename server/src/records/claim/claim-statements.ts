@@ -1,7 +1,14 @@
 import { nowBy } from "../../core/store/now-by.ts";
 import { booleanArray, byteaArray, float8Array, intArray, textArray } from "../../core/store/sql-arrays.ts";
 import { FENCING_MARGIN_MS, type RecordRow, STATE, WRITTEN_SELECT } from "../engine/record-row.ts";
-import { endedAttempt, equalKeys, IN_KEY_ORDER, IS_APPENDED, WITH_ROOM } from "../engine/record-sql.ts";
+import {
+  endedAttempt,
+  equalKeys,
+  IN_KEY_ORDER,
+  IS_APPENDED,
+  IS_GIVEN_BACK,
+  WITH_ROOM,
+} from "../engine/record-sql.ts";
 import type { ClaimCommand } from "../record.ts";
 
 /*
@@ -148,7 +155,7 @@ select (g.fencing_token - 1)::numeric as "baseToken",
  * functions there. Hence also jsonb_object, whose values are texts.
  *
  * The attempt that ends is appended to the row's past ones (administration/store/read-attempts.ts), unless an administrator's
- * resolution has done so: then the last one has the row's token.
+ * resolution has done so: then the last one has the row's token. A claim that was given back has been appended, too.
  */
 export const takeOverRecords = {
   name: "take_over_records",
@@ -178,6 +185,7 @@ ${INPUT}, ended as materialized (
     first_claimed_at = case when ${SAME_LIFE} then r.first_claimed_at else excluded.first_claimed_at end,
     claimed_at = excluded.claimed_at,
     lease_expires_at = excluded.lease_expires_at,
+    unknown_since = case when ${SAME_LIFE} and r.state = ${STATE.inProgress} then r.lease_expires_at end,
     settled_at = null,
     expires_at = excluded.expires_at,
     result_expires_at = null,
@@ -188,7 +196,7 @@ ${INPUT}, ended as materialized (
     checkpoint_state = case when ${SAME_LIFE} then r.checkpoint_state end,
     past_attempts = case
       when ${LIFE_ENDED} then null
-      when ${IS_APPENDED} then r.past_attempts
+      when ${IS_APPENDED} or ${IS_GIVEN_BACK} then r.past_attempts
       else case ${WITH_ROOM}
            || ${endedAttempt({
              ended:
