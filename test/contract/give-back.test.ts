@@ -77,7 +77,10 @@ describeSharedContract("A claim that is given back", (contract) => {
     await grant(client, LATER);
     await timePasses(31);
     expect((await client.claim(ORDER)).outcome.case).toBe("ambiguous");
-    expect(await grant(client, LATER)).toMatchObject({ attempt: 3, unknown: { owner: "resolver", attempt: 2 } });
+    expect(await grant(client, LATER)).toMatchObject({
+      attempt: 3,
+      unknown: { owner: "resolver", attempt: 2 },
+    });
   });
 
   test("is released if the claim before it was, or there is none", async () => {

@@ -163,7 +163,10 @@ export type ClaimOutcome = {
       readonly repeated: boolean;
       /** When the key's earlier record was first claimed, which had ended and was not swept yet; undefined: there was none. */
       readonly endedFirstClaimedAtMs?: number | undefined;
-    } & Pick<LiveRecord, "fencingToken" | "leaseExpiresAtMs" | "leaseRemainingMs" | "attempt" | "checkpoint" | "unknown">)
+    } & Pick<
+      LiveRecord,
+      "fencingToken" | "leaseExpiresAtMs" | "leaseRemainingMs" | "attempt" | "checkpoint" | "unknown"
+    >)
   | {
       readonly kind: "inProgress";
       readonly owner: string;

@@ -2,9 +2,12 @@ import { expect, onTestFinished, test, vi } from "vitest";
 import {
   type AgentRunOptions,
   createAgentRun,
+  didNotHappen,
+  happened,
   NoEffectError,
   OutcomeUnknownError,
   type ToolCall,
+  unknown,
 } from "../agents.ts";
 import { type Claim, createOnceward, newKey, TerminalError } from "../index.ts";
 import { createTestingOnceward, type TestingOnceward } from "../testing.ts";
@@ -191,8 +194,7 @@ test.each(["HOLD", "RECLAIM"] as const)(
     await crash(testing, { ...refund, step: 2 });
     const tool = vi.fn(() => "refunded now");
     const found = resume(testing, {
-      resolveAmbiguous: ({ step }) =>
-        step === 1 ? { happened: true, value: "refunded" } : { happened: false },
+      resolve: (_, { step }) => (step === 1 ? happened("refunded") : didNotHappen()),
     });
     expect(await found.call(refund, tool)).toBe("refunded");
     expect(tool).not.toHaveBeenCalled();
@@ -207,7 +209,7 @@ test("a call whose outcome can't be found out remains unknown", async () => {
   await crash(testing, refund);
   const tool = vi.fn();
   const asking = {
-    resolveAmbiguous: vi.fn().mockRejectedValueOnce(new Error("down")).mockResolvedValue(undefined),
+    resolve: vi.fn().mockRejectedValueOnce(new Error("down")).mockResolvedValue(unknown()),
   };
   for (let tries = 0; tries < 3; tries++) {
     await expect(resume(testing, asking).call(refund, tool)).rejects.toMatchObject({ reason: "AMBIGUOUS" });

@@ -1,7 +1,13 @@
-import { durationMs } from "@bufbuild/protobuf/wkt";
+import { durationMs, type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 import { AmbiguousError, type ClaimRef, InProgressError, OncewardError } from "../errors/errors.ts";
 import { errorFromCall, isUnreachable } from "../errors/mapping.ts";
-import type { Ambiguous, ClaimResponse, Completed, InProgress } from "../gen/onceward/v1/idempotency_pb.ts";
+import type {
+  Ambiguous,
+  Claimed,
+  ClaimResponse,
+  Completed,
+  InProgress,
+} from "../gen/onceward/v1/idempotency_pb.ts";
 import { MAX_WAIT_MS } from "../wire/limits.ts";
 import { type Calls, type ClaimInit, dateOf } from "./calls.ts";
 import { readCheckpoint } from "./checkpoint.ts";
@@ -13,10 +19,25 @@ import { retrying, sleep } from "./retry.ts";
 /** How a run begins. */
 export type Acquired =
   /** The lease lasts: the function may begin at once, and at no later time without checking the lease again. */
-  | ({ readonly kind: "claimed" } & Granted)
+  | ({ readonly kind: "claimed"; readonly unknown: UnknownAttempt | undefined } & Granted)
   | { readonly kind: "completed"; readonly completed: Completed; readonly expiresAt: Date }
   /** The service is unreachable, and the function runs without a claim. */
   | { readonly kind: "unguarded"; readonly error: OncewardError };
+
+/** An earlier attempt whose outcome is unknown, and how long that was before `atMs` on the clock of `leaseNowMs`. */
+export interface UnknownAttempt {
+  readonly last: Ambiguous;
+  readonly forMs: number;
+  readonly atMs: number;
+}
+
+/** Returns the attempt whose outcome is unknown; undefined: there is none. */
+function unknownAttemptOf(claimed: Claimed, serverTime: Timestamp | undefined): UnknownAttempt | undefined {
+  const { unknown, checkpoint } = claimed;
+  if (unknown?.leaseExpiredAt === undefined || serverTime === undefined) return undefined;
+  const forMs = Math.max(0, timestampMs(serverTime) - timestampMs(unknown.leaseExpiredAt));
+  return { last: { ...unknown, checkpoint }, forMs, atMs: leaseNowMs() };
+}
 
 /** How long a run may take to begin. */
 export interface AcquireOptions {
@@ -100,8 +121,9 @@ async function claimOrWait(
     switch (outcome.case) {
       case "claimed": {
         const answer = { claimed: outcome.value, sentAtMs };
+        const unknown = unknownAttemptOf(outcome.value, response.serverTime);
         const granted = await renewIfLate(calls, refOf(request), answer, options.timeoutMs, signal);
-        if (granted !== undefined) return { kind: "claimed", ...granted };
+        if (granted !== undefined) return { kind: "claimed", unknown, ...granted };
         if (++lostClaims > MAX_LATE_ANSWERS) throw alwaysLate();
         response = await send();
         break;
@@ -162,9 +184,11 @@ function inProgress(holder: InProgress, claim: ClaimRef): InProgressError {
   });
 }
 
-function ambiguous(last: Ambiguous, claim: ClaimRef): AmbiguousError {
+/** Returns the error of a run that ends because the outcome of an earlier attempt is unknown. */
+export function ambiguous(last: Ambiguous, claim: ClaimRef, cause?: unknown): AmbiguousError {
   return new AmbiguousError({
     claim,
+    cause,
     owner: last.owner,
     attempt: last.attempt,
     leaseExpiredAt: dateOf(last.leaseExpiredAt),
