@@ -179,7 +179,7 @@ test("an outage does not make a call with an unknown outcome a new one in a late
   const run = resume(testing, { timeoutMs: 1 });
   const tool = vi.fn();
   await expect(run.call(refund, tool)).rejects.toMatchObject({ reason: "AMBIGUOUS" });
-  testing.faults.failNext("lookup", "DATABASE_UNAVAILABLE", Number.POSITIVE_INFINITY);
+  testing.faults.failNext("claim", "DATABASE_UNAVAILABLE", Number.POSITIVE_INFINITY);
   await expect(run.call({ ...refund, step: 2 }, tool)).rejects.toMatchObject({ reason: "UNAVAILABLE" });
   testing.faults.clear();
   await expect(run.call({ ...refund, step: 3 }, tool)).rejects.toMatchObject({ reason: "AMBIGUOUS" });
