@@ -6,7 +6,15 @@ from typing import Any
 
 import pytest
 
-from onceward import InvalidRequestError, NoEffectError, Onceward, OutcomeUnknownError, current_claim
+from onceward import (
+    DidNotHappen,
+    Happened,
+    InvalidRequestError,
+    NoEffectError,
+    Onceward,
+    OutcomeUnknownError,
+    current_claim,
+)
 from onceward.agents import AgentRun, ToolBlockedError, ToolCall, once_tool
 from onceward.testing import TestingOnceward, TestingPolicy
 

@@ -341,7 +341,7 @@ def _unknown_attempt_of(response: ClaimResponse) -> UnknownAttempt | None:
 def in_progress(
     claim: ClaimRef, holder: InProgress | Ambiguous, lease_end: Timestamp, retry_after_ms: float
 ) -> InProgressError:
-    """Returns the error of a run that waits no longer for another holder, or for what became of its effect."""
+    """Returns the error of a run that waits no longer for another holder, or for an unknown outcome."""
     return InProgressError(claim, holder.owner, holder.attempt, datetime_of(lease_end), retry_after_ms)
 
 
