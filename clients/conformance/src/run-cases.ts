@@ -21,8 +21,8 @@ export function failuresOf(verdicts: readonly Verdict[]): readonly (readonly str
 /** Cases that wait for a delay or a lease leave the processor to others. */
 const ADAPTERS_AT_ONCE = 4;
 
-/** A timer that ends so much too late has seen the machine stand still: the delays of a case prove nothing then, and it is repeated. */
-const STANDSTILL_MS = 200;
+/** A timer that ends so much too late has seen the machine stall: the delays of a case prove nothing then, and it is repeated. */
+const STALL_MS = 200;
 const WATCH_INTERVAL_MS = 50;
 const MAX_REPEATS = 5;
 
@@ -61,21 +61,21 @@ export async function runCases(command: AdapterCommand, all: readonly Case[]): P
 
 async function runUndisturbed(adapter: Adapter, each: Case): Promise<Omit<Verdict, "case">> {
   for (let repeats = 0; ; repeats++) {
-    using standstill = watchStandstill();
+    using stalls = watchStalls();
     const verdict = await runCase(adapter, each);
-    if (verdict.differences.length === 0 || !standstill.seen() || repeats === MAX_REPEATS) return verdict;
+    if (verdict.differences.length === 0 || !stalls.seen() || repeats === MAX_REPEATS) return verdict;
   }
 }
 
-/** Watches, by a timer of this process, whether the machine stands still. */
-function watchStandstill(): { seen(): boolean } & Disposable {
+/** Watches, by a timer of this process, whether the machine stalls. */
+function watchStalls(): { seen(): boolean } & Disposable {
   let lastMs = performance.now();
   let longestMs = 0;
   const look = () => {
     const nowMs = performance.now();
     longestMs = Math.max(longestMs, nowMs - lastMs - WATCH_INTERVAL_MS);
     lastMs = nowMs;
-    return longestMs >= STANDSTILL_MS;
+    return longestMs >= STALL_MS;
   };
   const timer = setInterval(look, WATCH_INTERVAL_MS);
   return { seen: look, [Symbol.dispose]: () => clearInterval(timer) };

@@ -136,13 +136,13 @@ describe.runIf(inject("natsProgram") !== "")("A consumer of NATS JetStream", () 
 
   test("at most `concurrency` functions run at once, and those that wait keep their messages", async () => {
     await using guard = await newGuard();
-    const stream = await newStream(500);
+    const stream = await newStream(2_000);
     const crowd = newCrowd();
     await consume(guard, stream, crowd.work, { concurrency: 2, workingIntervalMs: 100 });
     for (let order = 0; order < 5; order++) await stream.send(`order-${order}`);
     await eventually(async () => expect((await stream.consumer.info()).num_ack_pending).toBe(5));
     // Once more than ack_wait.
-    const until = performance.now() + 600;
+    const until = performance.now() + 2_100;
     await expect.poll(() => performance.now(), { timeout: 30_000 }).toBeGreaterThan(until);
     crowd.end();
     await stream.settled();
@@ -267,7 +267,7 @@ describe.runIf(inject("natsProgram") !== "")("A consumer of NATS JetStream", () 
     "a consumer that is killed %s repeats its effect only under the same key",
     async (_, dieAt, effects) => {
       await using guard = await newGuard();
-      const stream = await newStream(500);
+      const stream = await newStream(2_000);
       const derivedKeys: string[] = [];
       const subject = `effects-${randomUUID()}`;
       connection.subscribe(subject, {

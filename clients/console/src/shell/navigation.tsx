@@ -10,6 +10,7 @@ const ICONS: Readonly<Record<string, string>> = {
   "/": "M2 7.5 8 2.5l6 5M3.5 6.5v7h9v-7",
   "/tenants": "M2.5 13.5v-11h6v11M8.5 6.5h5v7M1.5 13.5h13M5 5.5h1M5 8.5h1",
   "/fleet": "M2.5 3h11v4h-11zM2.5 9h11v4h-11zM5 5h.5M5 11h.5",
+  "/refused": "M8 2.5a5.5 5.5 0 1 0 0 11 5.5 5.5 0 0 0 0-11M4.2 4.2l7.6 7.6",
   "/ambiguous": "M5.5 6a2.5 2.5 0 1 1 3.6 2.2C8.3 8.6 8 9 8 10M8 12.7v.1",
   "/jobs": "M2.5 4h11M2.5 8h7M2.5 12h5M11 9.5v4l3.2-2z",
   "/records": "M2.5 4c0-2 11-2 11 0v8c0 2-11 2-11 0zM2.5 4c0 2 11 2 11 0M2.5 8c0 2 11 2 11 0",

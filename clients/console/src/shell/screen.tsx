@@ -1,5 +1,5 @@
 import { type ReactNode, useEffect, useRef } from "react";
-import { useLocation } from "wouter";
+import { Link, useLocation } from "wouter";
 import { useSession } from "../session/session.ts";
 import common from "../styles/common.module.css";
 import styles from "../styles/shell.module.css";
@@ -14,6 +14,8 @@ interface ScreenProps {
   readonly title: string;
   /** The heading, where it is more than the title's text. */
   readonly heading?: ReactNode;
+  /** The address and the name of the list that it is of: a link above the heading. */
+  readonly parent?: readonly [string, string] | undefined;
   /** The sentence that answers the screen's question: what happens now. */
   readonly answer?: ReactNode;
   /** A sentence that says what the screen answers. */
@@ -27,7 +29,15 @@ interface ScreenProps {
  * Frames a screen: its heading, and the document's title. A navigation moves the focus to the heading, so that a
  * screen reader says where it leads.
  */
-export function Screen({ title, heading: shown = title, answer, lead, actions, children }: ScreenProps) {
+export function Screen({
+  title,
+  heading: shown = title,
+  parent,
+  answer,
+  lead,
+  actions,
+  children,
+}: ScreenProps) {
   const { tenant } = useSession();
   const [location] = useLocation();
   const heading = useRef<HTMLHeadingElement>(null);
@@ -41,6 +51,7 @@ export function Screen({ title, heading: shown = title, answer, lead, actions, c
   }, [location]);
   return (
     <>
+      {parent !== undefined && <Link href={parent[0]}>{parent[1]}</Link>}
       <div className={styles.screenHead}>
         <h1 ref={heading} tabIndex={-1} data-long={title.length > LONG_TITLE}>
           {shown}

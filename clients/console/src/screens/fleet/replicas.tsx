@@ -42,7 +42,7 @@ export function Replicas({ replicas, hereId, readAt }: ReplicasProps) {
     ],
     ["Version", ({ version }) => version],
     ["State", (replica) => <ReplicaState replica={replica} />],
-    ["Last heartbeat", ({ seenAt }) => <Heartbeat at={seenAt} readAt={readAt} />],
+    ["Heartbeat", ({ seenAt }) => <Heartbeat at={seenAt} readAt={readAt} />],
     ...LOAD_COLUMNS,
     ["Clock", ({ clockOffset }) => clockWords(clockOffset), "number"],
     ["Started", ({ startedAt }) => <Time at={startedAt} />],
@@ -60,10 +60,10 @@ export function Replicas({ replicas, hereId, readAt }: ReplicasProps) {
 
 /** A replica has no load before its first heartbeat. */
 const LOAD_COLUMNS: readonly Column<Replica>[] = [
-  load("Operations a second", ({ operationsPerSecond }) => formatEstimate(operationsPerSecond)),
-  load("Calls in flight", ({ callsInFlight }) => formatCount(callsInFlight)),
+  load("Per second", ({ operationsPerSecond }) => formatEstimate(operationsPerSecond)),
+  load("In flight", ({ callsInFlight }) => formatCount(callsInFlight)),
   load("Connections", ({ connections }) => formatCount(connections)),
-  load("Postgres pool, busy", ({ poolBusy, poolSize, poolAwaited }) => (
+  load("Pool busy", ({ poolBusy, poolSize, poolAwaited }) => (
     <>
       {poolBusy} of {poolSize}
       {poolAwaited > 0 && <div>{poolAwaited} wait</div>}

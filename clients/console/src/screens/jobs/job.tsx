@@ -23,10 +23,7 @@ const REFRESH_MS = 2_000;
 export default function JobScreen() {
   const id = parseJobId(useParams().id ?? "");
   return (
-    <Screen title={id === undefined ? "Job" : `Job ${id}`}>
-      <p>
-        <Link href="/jobs">All jobs</Link>
-      </p>
+    <Screen title={id === undefined ? "Job" : `Job ${id}`} parent={["/jobs", "All jobs"]}>
       {id === undefined ? (
         <Empty command="onceward jobs list">There is no such job.</Empty>
       ) : (

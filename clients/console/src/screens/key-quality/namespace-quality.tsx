@@ -1,10 +1,10 @@
-import {
+import type {
   KeyDefect,
-  type KeyEvidence,
-  type KeyExample,
-  type KeyQuality,
-  type KeySuspicion,
-  type UndecidedKeyDefect,
+  KeyEvidence,
+  KeyExample,
+  KeyQuality,
+  KeySuspicion,
+  UndecidedKeyDefect,
 } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import { describeInsufficientData } from "@onceward/words/insufficient-data";
 import { defectTitle, measureWords } from "@onceward/words/key-quality-words";
@@ -54,15 +54,7 @@ function Suspicion({ namespace, suspicion: { defect, evidence, examples, advice 
       <h3>
         {defectTitle(defect)} <StateMark tone="attention" word="Suspected" />
       </h3>
-      <p>
-        {advice}
-        {defect === KeyDefect.REPEATS_AFTER_EXPIRY && (
-          <>
-            {" "}
-            <Link href={`/namespaces/${namespace}`}>See how long</Link>
-          </>
-        )}
-      </p>
+      <p>{advice}</p>
       {evidence.slice(0, 1).map(({ measure, count, of }) => (
         <p key={measure}>
           <b>

@@ -40,7 +40,11 @@ function NamespaceOf({ name }: { readonly name: string }) {
   const namespace = found.data?.namespace;
   const isLoaded = found.data !== undefined && tenant.data?.tenant !== undefined;
   return (
-    <Screen title={name} lead="Whether keys are remembered for long enough, and the policy of the namespace.">
+    <Screen
+      title={name}
+      parent={["/namespaces", "All namespaces"]}
+      lead="Whether keys are remembered for long enough, and the policy of the namespace."
+    >
       {failed[0] !== undefined && (
         <ErrorState error={failed[0].error} retry={() => Promise.all(failed.map((each) => each.refetch()))} />
       )}

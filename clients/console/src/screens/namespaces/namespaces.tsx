@@ -197,6 +197,7 @@ function Jump({ prefix }: { readonly prefix: string }) {
     typed === "" || NAMESPACE_PATTERN.test(typed)
       ? undefined
       : "Small letters, digits, dots, hyphens and underscores: at most 63.";
+  const isNew = problem === undefined && isKnown && names.length === 0;
   useShortcut("f", "Find a namespace", () => field.current?.querySelector("input")?.focus());
 
   function narrow(text: string): void {
@@ -212,16 +213,16 @@ function Jump({ prefix }: { readonly prefix: string }) {
     <search>
       <form ref={field} className={common.fields} onSubmit={open}>
         <TextField
-          label="Name begins with"
+          label="Find, or declare by name"
           problem={problem}
           placeholder="charges  F"
           value={typed}
           onChange={({ target }) => narrow(target.value.trim())}
         />
         <button type="submit" data-look="plain">
-          {typed === "" ? "Open" : `Open ${first}`}
+          {typed === "" ? "Open" : isNew ? `Declare ${typed}` : `Open ${first}`}
         </button>
-        {typed !== "" && first !== typed && <Link href={`/namespaces/${typed}`}>Open {typed}</Link>}
+        {typed !== "" && first !== typed && <Link href={`/namespaces/${typed}`}>Declare {typed}</Link>}
       </form>
     </search>
   );

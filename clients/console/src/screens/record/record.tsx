@@ -1,5 +1,6 @@
 import { Code } from "@connectrpc/connect";
 import { useQuery } from "@connectrpc/connect-query";
+import { Record_State } from "@onceward/gen/onceward/v1/record_pb.ts";
 import { type GetRecordResponse, TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import { recordOf } from "@onceward/words/record-address";
 import { describeLease, type Lease, leaseOf } from "@onceward/words/record-lease";
@@ -10,6 +11,7 @@ import { CliHint, CopyButton } from "../../parts/copy-button.tsx";
 import { Empty, Unanswered } from "../../parts/list-states.tsx";
 import { LookupLink } from "../../parts/lookup-link.tsx";
 import { RecordStateMark } from "../../parts/record-state.tsx";
+import { RESOLUTIONS } from "../../parts/resolution/resolution.ts";
 import { useResolution } from "../../parts/resolution/resolve-dialog.tsx";
 import { useNow } from "../../parts/time.tsx";
 import { UserText } from "../../parts/user-text.tsx";
@@ -35,12 +37,13 @@ const REFRESH_MS: Readonly<Record<Lease, number | false>> = {
 /** Everything about one key: its state, what happened to it, its result, and what an administrator can do. */
 export default function RecordScreen() {
   // The router's own parameters would decode "%252F" twice.
-  useLocation();
+  const [location] = useLocation();
   const { namespace, key } = recordOf(window.location.pathname, useSearch());
   return (
     <Screen
       title={key}
       heading={<UserText>{key}</UserText>}
+      parent={location.startsWith(QUEUE_PATH) ? undefined : recordsOf(namespace)}
       actions={<CopyButton text={key} label="Copy the key" />}
     >
       <Content key={`${namespace}/${key}`} namespace={namespace} recordKey={key} />
@@ -116,6 +119,12 @@ function RecordContent({ reply, history, next }: RecordContentProps) {
         <p>{describeLease(record, now)}</p>
         {providerLink !== "" && <LookupLink template={providerLink} record={record} />}
         {buttons}
+        {record.state === Record_State.AMBIGUOUS &&
+          [RESOLUTIONS.complete, RESOLUTIONS.release].map(({ answer, meaning }) => (
+            <p key={answer} className={common.quiet}>
+              {answer}: {meaning}
+            </p>
+          ))}
       </div>
       <div className={styles.halves}>
         <div>
@@ -137,6 +146,10 @@ function RecordContent({ reply, history, next }: RecordContentProps) {
       {dialog}
     </>
   );
+}
+
+function recordsOf(namespace: string): readonly [string, string] {
+  return [`/records?namespace=${namespace}`, `Records of ${namespace}`];
 }
 
 /** Returns when a record is read again; false: it is settled, or it has ended. */

@@ -27,10 +27,7 @@ import { useCreateTenantKey, useTenantUsage } from "./use-tenant-usage.ts";
 export default function TenantScreen() {
   const { name = "" } = useParams();
   return (
-    <Screen title={`Tenant ${name}`}>
-      <p>
-        <Link href="/tenants">All tenants</Link>
-      </p>
+    <Screen title={`Tenant ${name}`} parent={["/tenants", "All tenants"]}>
       <Content key={name} name={name} />
     </Screen>
   );
