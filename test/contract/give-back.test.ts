@@ -51,7 +51,7 @@ describeSharedContract("A claim that is given back", (contract) => {
     const { fencingToken: original } = await grant(client, { owner: "worker-1" });
     await timePasses(31);
     const tokens = [original];
-    for (let looks = 0; looks < 3; looks++) {
+    for (let searches = 0; searches < 3; searches++) {
       const { fencingToken, attempt, unknown } = await grant(client, LATER);
       expect({ attempt, owner: unknown?.owner }).toEqual({ attempt: 2, owner: "worker-1" });
       tokens.push(fencingToken);

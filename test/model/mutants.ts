@@ -32,5 +32,5 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
   withoutLossCompared: { step: "stepLosing", invariants: ["oneLife"] },
   withoutLossMoves: { step: "stepLosing", invariants: ["oneLife"] },
   withoutRetentionKept: { step: "step", invariants: ["oneLife"] },
-  withoutGivenBackHeld: { step: "step", invariants: ["looksChangeNothing"] },
+  withoutGivenBackHeld: { step: "step", invariants: ["searchChangesNothing"] },
 };

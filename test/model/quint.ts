@@ -34,7 +34,7 @@ export const INVARIANTS = {
   retentionHolds: 10,
   copiesBelongToTheirInstallation: 16,
   oneLife: 20,
-  looksChangeNothing: 21,
+  searchChangesNothing: 21,
 } as const;
 
 /** A run that violates invariants. */

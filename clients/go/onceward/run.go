@@ -139,7 +139,7 @@ func replayed(done *oncewardv1.ClaimResponse, operation *Operation, into any) (*
 	}, nil
 }
 
-// runUnder calls the function under a claim, unless a look finds out that its effect happened before. Returns a resolution if the
+// runUnder calls the function under a claim, unless Operation.Resolve finds out that its effect happened before. Returns a resolution if the
 // outcome is still open, and the run is to ask again.
 func (c *Client) runUnder(
 	ctx context.Context, operation *Operation, found *acquired, waitUntil time.Time,

@@ -39,20 +39,20 @@ def perform_runs(case: dict[str, Any]) -> object:
         closing = threading.Timer(case["closeAfterMs"] / 1000, client.close, [case.get("closeTimeoutMs")])
         closing.start()
     functions: list[dict[str, Any]] = []
-    looks: list[dict[str, Any]] = []
+    searches: list[dict[str, Any]] = []
     outcomes = []
     for run in case["runs"]:
         if run.get("closeBefore"):
             client.close()
-        outcomes.append(_perform_run(client, run, functions, looks))
+        outcomes.append(_perform_run(client, run, functions, searches))
     if closing is not None:
         closing.join()
     client.close()
-    return {"runs": outcomes, "functions": functions, "looks": looks}
+    return {"runs": outcomes, "functions": functions, "searches": searches}
 
 
 def _perform_run(
-    client: Onceward, run: dict[str, Any], functions: list[dict[str, Any]], looks: list[dict[str, Any]]
+    client: Onceward, run: dict[str, Any], functions: list[dict[str, Any]], searches: list[dict[str, Any]]
 ) -> object:
     def function(claim: Claim) -> object:
         seen = describe_claim(claim)
@@ -61,8 +61,8 @@ def _perform_run(
 
     def resolve(claim: Claim) -> object:
         seen = {**describe_claim(claim), "sinceMs": claim.ms_since_effect_may_have_begun}
-        looks.append(seen)
-        steps = run["resolve"][min(len(looks), len(run["resolve"])) - 1]
+        searches.append(seen)
+        steps = run["resolve"][min(len(searches), len(run["resolve"])) - 1]
         return _perform_steps(steps, claim, seen)
 
     namespace, key, options = options_of(run)

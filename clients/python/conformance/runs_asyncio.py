@@ -19,16 +19,16 @@ async def perform_runs_asyncio(case: dict[str, Any]) -> object:
     client = Onceward(case["address"], owner="conformance", **credential_of(case))
     closing = asyncio.ensure_future(_close_early(client, case)) if "closeAfterMs" in case else None
     functions: list[dict[str, Any]] = []
-    looks: list[dict[str, Any]] = []
+    searches: list[dict[str, Any]] = []
     outcomes = []
     for run in case["runs"]:
         if run.get("closeBefore"):
             await client.close()
-        outcomes.append(await _perform_run(client, run, functions, looks))
+        outcomes.append(await _perform_run(client, run, functions, searches))
     if closing is not None:
         await closing
     await client.close()
-    return {"runs": outcomes, "functions": functions, "looks": looks}
+    return {"runs": outcomes, "functions": functions, "searches": searches}
 
 
 async def _close_early(client: Onceward, case: dict[str, Any]) -> None:
@@ -37,7 +37,7 @@ async def _close_early(client: Onceward, case: dict[str, Any]) -> None:
 
 
 async def _perform_run(
-    client: Onceward, run: dict[str, Any], functions: list[dict[str, Any]], looks: list[dict[str, Any]]
+    client: Onceward, run: dict[str, Any], functions: list[dict[str, Any]], searches: list[dict[str, Any]]
 ) -> object:
     async def function(claim: Claim) -> object:
         seen = describe_claim(claim)
@@ -46,8 +46,8 @@ async def _perform_run(
 
     async def resolve(claim: Claim) -> object:
         seen = {**describe_claim(claim), "sinceMs": claim.ms_since_effect_may_have_begun}
-        looks.append(seen)
-        steps = run["resolve"][min(len(looks), len(run["resolve"])) - 1]
+        searches.append(seen)
+        steps = run["resolve"][min(len(searches), len(run["resolve"])) - 1]
         return await _perform_steps(steps, claim, seen)
 
     namespace, key, options = options_of(run)

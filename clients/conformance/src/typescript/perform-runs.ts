@@ -98,7 +98,7 @@ export async function performRuns(action: RunCase): Promise<object> {
     closeAfterMs === undefined
       ? undefined
       : sleep(closeAfterMs).then(() => onceward.close({ timeoutMs: closeTimeoutMs }));
-  const seen = { functions: [] as Seen[], looks: [] as Seen[] };
+  const seen = { functions: [] as Seen[], searches: [] as Seen[] };
   const outcomes: object[] = [];
   for (const run of runs) {
     if (run.closeBefore) await onceward.close();
@@ -112,7 +112,7 @@ export async function performRuns(action: RunCase): Promise<object> {
 async function performRun(
   onceward: Onceward,
   run: Run,
-  { functions, looks }: { readonly functions: Seen[]; readonly looks: Seen[] },
+  { functions, searches }: { readonly functions: Seen[]; readonly searches: Seen[] },
 ): Promise<object> {
   const { options: { codec, fingerprint, ...options } = {}, cancelAfterMs, terminalErrors } = run;
   const classifyError = (error: unknown) =>
@@ -125,7 +125,7 @@ async function performRun(
     ...(codec === "bytes" && { codec: bytesCodec }),
     ...(cancelAfterMs !== undefined && { signal: abortAfter(cancelAfterMs) }),
     ...(terminalErrors !== undefined && { classifyError }),
-    ...(run.resolve !== undefined && { resolve: performLooks(run.resolve, looks) }),
+    ...(run.resolve !== undefined && { resolve: performSearches(run.resolve, searches) }),
   } as CodecRunOptions<unknown>;
   try {
     const result = await onceward.runDetailed(runOptions, (claim) => {
@@ -140,11 +140,11 @@ async function performRun(
 }
 
 /** Returns a `resolve` whose calls perform these steps, and note what they saw. */
-function performLooks(calls: readonly (readonly ResolveStep[])[], looks: Seen[]): Resolve {
+function performSearches(calls: readonly (readonly ResolveStep[])[], searches: Seen[]): Resolve {
   const rest = [...calls];
   return async (claim) => {
     const seen = { ...describeClaim(claim), sinceMs: claim.msSinceEffectMayHaveBegun };
-    looks.push(seen);
+    searches.push(seen);
     const steps = (rest.length > 1 ? rest.shift() : rest[0]) ?? [];
     for (const step of steps) {
       if ("happened" in step) return happened(readValue(step.happened));

@@ -167,12 +167,12 @@ func performRuns(line []byte) (any, error) {
 			closeWithin(client, given.CloseTimeoutMs)
 		})
 	}
-	functions, looks, outcomes := []report{}, []report{}, []report{}
+	functions, searches, outcomes := []report{}, []report{}, []report{}
 	for _, each := range given.Runs {
 		if each.CloseBefore {
 			closeWithin(client, nil)
 		}
-		outcome, err := performRun(client, each, &functions, &looks)
+		outcome, err := performRun(client, each, &functions, &searches)
 		if err != nil {
 			return nil, err
 		}
@@ -180,7 +180,7 @@ func performRuns(line []byte) (any, error) {
 	}
 	<-closed
 	closeWithin(client, nil)
-	return report{"runs": outcomes, "functions": functions, "looks": looks}, nil
+	return report{"runs": outcomes, "functions": functions, "searches": searches}, nil
 }
 
 // tokensOf returns a source that gives each token once, and the last one for all later calls.
@@ -202,14 +202,14 @@ func closeWithin(client *onceward.Client, timeoutMs *float64) {
 }
 
 func performRun(
-	client *onceward.Client, given run, functions, looks *[]report,
+	client *onceward.Client, given run, functions, searches *[]report,
 ) (outcome report, failed error) {
 	operation, err := operationOf(given)
 	if err != nil {
 		return nil, err
 	}
 	if given.Resolve != nil {
-		operation.Resolve = performLooks(given.Resolve, looks)
+		operation.Resolve = performSearches(given.Resolve, searches)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -232,13 +232,13 @@ func performRun(
 	return reportResult(result), nil
 }
 
-// performLooks returns a function whose calls perform these steps, the last ones again and again, and note what they saw.
-func performLooks(calls [][]step, looks *[]report) func(context.Context, *onceward.Claim) (onceward.Resolution, error) {
+// performSearches returns a function whose calls perform these steps, the last ones again and again, and note what they saw.
+func performSearches(calls [][]step, searches *[]report) func(context.Context, *onceward.Claim) (onceward.Resolution, error) {
 	return func(ctx context.Context, claim *onceward.Claim) (onceward.Resolution, error) {
 		seen := describeClaim(claim)
 		seen["sinceMs"] = claim.SinceEffectMayHaveBegun().Seconds() * 1000
-		*looks = append(*looks, seen)
-		for _, each := range calls[min(len(*looks), len(calls))-1] {
+		*searches = append(*searches, seen)
+		for _, each := range calls[min(len(*searches), len(calls))-1] {
 			switch {
 			case each.Happened != nil:
 				value, err := readValue(each.Happened)

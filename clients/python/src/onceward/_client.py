@@ -46,7 +46,7 @@ from ._options import (
     operation_of,
     options_of_function,
 )
-from ._resolve import StillOpen, is_to_be_resolved, pause, settle_look
+from ._resolve import StillOpen, is_to_be_resolved, pause, settle_search
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -299,8 +299,8 @@ class Onceward:
             with self._holding(operation, acquired) as (held, claim):
                 found = None
                 if operation.resolve is not None and is_to_be_resolved(operation, acquired):
-                    looked = _effect_of(operation.resolve, claim)
-                    found = self._calls.drive(settle_look(held, looked, wait_until_ms))
+                    searched = _effect_of(operation.resolve, claim)
+                    found = self._calls.drive(settle_search(held, searched, wait_until_ms))
                     held.is_interrupted = False
                 if not isinstance(found, StillOpen):
                     yield (held, claim) if found is None else found

@@ -1,4 +1,4 @@
-"""Looking first: what became of the effect of an earlier attempt decides whether the function runs."""
+"""What became of the effect of an earlier attempt decides whether the function runs."""
 
 from __future__ import annotations
 
@@ -59,12 +59,14 @@ def is_to_be_resolved(operation: Operation, acquired: Granted | Unguarded) -> bo
     )
 
 
-def settle_look(held: Held, looked: Effect, wait_until_ms: float) -> Flow[RunResult[Any] | StillOpen | None]:
-    """Ends a look: stores an effect that happened, and gives the record back unless the function may run.
+def settle_search(
+    held: Held, looked: Effect, wait_until_ms: float
+) -> Flow[RunResult[Any] | StillOpen | None]:
+    """Ends a search: stores an effect that happened, and gives the record back unless the function may run.
 
     Returns None if it may; StillOpen if the run is to ask again.
 
-    :raises AmbiguousError, InProgressError: or what interrupted the look.
+    :raises AmbiguousError, InProgressError: or what interrupted the search.
     """
     found, error, unknown = looked.value, looked.error, held.unknown
     assert held.lease is not None and unknown is not None
@@ -73,7 +75,7 @@ def settle_look(held: Held, looked: Effect, wait_until_ms: float) -> Flow[RunRes
     is_stopped = error is not None and not isinstance(error, Exception)
     if held.lease.lost is not None or held.is_interrupted or is_stopped:
         yield from held.give_back("interrupted")
-        raise (held.lease.lost or error or AssertionError("an interrupted look has an error"))
+        raise (held.lease.lost or error or AssertionError("an interrupted search has an error"))
     if error is None and isinstance(found, DidNotHappen):
         return None
     claim = ClaimRef(held.ref.namespace, held.ref.key)

@@ -45,7 +45,7 @@ from ._options import (
     operation_of,
     options_of_function,
 )
-from ._resolve import StillOpen, is_to_be_resolved, pause, settle_look
+from ._resolve import StillOpen, is_to_be_resolved, pause, settle_search
 
 __all__ = ["Claim", "ClaimScope", "Onceward"]
 
@@ -272,8 +272,8 @@ class Onceward:
             async with self._holding(operation, acquired) as (held, claim):
                 found = None
                 if operation.resolve is not None and is_to_be_resolved(operation, acquired):
-                    looked = await _effect_of(operation.resolve, claim)
-                    found = await self._shielded(settle_look(held, looked, wait_until_ms))
+                    searched = await _effect_of(operation.resolve, claim)
+                    found = await self._shielded(settle_search(held, searched, wait_until_ms))
                     held.is_interrupted = False
                 if not isinstance(found, StillOpen):
                     yield (held, claim) if found is None else found

@@ -94,14 +94,14 @@ export class AgentRun {
     const { runId: _, runCreatedAt: __, onCrash = "hold", resolve, ...shared } = this.#options;
     const { call, key, fingerprint } = attempt;
     const { signal } = call;
-    const looks = resolveFor(call, resolve);
+    const resolveCall = resolveFor(call, resolve);
     const options = {
       ...shared,
       key,
       keyCreatedAt,
       fingerprint,
       signal,
-      resolve: onCrash === "hold" ? resolveHeld(looks) : looks,
+      resolve: onCrash === "hold" ? resolveHeld(resolveCall) : resolveCall,
     };
     const tool = attempt.begin(fn);
     const guarded = (claim: Claim) => (onCrash === "hold" ? runHeld(claim, tool) : runTool(claim, tool));

@@ -6,7 +6,7 @@ import { callWithin } from "./current-claim.ts";
 import { describe } from "./describe-error.ts";
 import type { Resolution, Resolve } from "./resolution.ts";
 
-/** A look that lets the run continue. */
+/** An answer that lets the run continue. */
 export type Found = Exclude<Resolution, { readonly kind: "unknown" }>;
 
 /**

@@ -52,7 +52,7 @@ export async function runOnce(
       if (found?.kind !== "still-open") return await callFunction(attempt, fn);
       claim.end();
       observer.emit({ type: "waiting" });
-      await pauseBeforeLook(attempt, found.retryAfterMs);
+      await pauseBeforeSearch(attempt, found.retryAfterMs);
     } finally {
       claim.end();
     }
@@ -118,7 +118,7 @@ async function resolveFirst(attempt: RunAttempt): Promise<Found | undefined> {
 }
 
 /** Waits until `resolve` is asked again. @throws CLOSED; the reason of the run's signal. */
-async function pauseBeforeLook({ calls, options, observer }: RunAttempt, delayMs: number): Promise<void> {
+async function pauseBeforeSearch({ calls, options, observer }: RunAttempt, delayMs: number): Promise<void> {
   try {
     await sleep(delayMs, calls.closing, options.signal);
   } catch (cause) {
