@@ -204,6 +204,7 @@ create table namespaces (
   retention_before_s integer,
   late_keys_refused_since timestamp with time zone,
   provider_link text,
+  reclaim_within_s integer,
   constraint namespaces_default_lease_ms_check CHECK ((default_lease_ms > 0)),
   constraint namespaces_failure_retention_s_check CHECK ((failure_retention_s > 0)),
   constraint namespaces_key_retention_s_check CHECK ((key_retention_s > 0)),
@@ -213,6 +214,7 @@ create table namespaces (
   constraint namespaces_name_check CHECK ((name ~ '^[a-z0-9][a-z0-9._-]{0,62}$'::text)),
   constraint namespaces_on_lease_expiry_check CHECK ((on_lease_expiry = ANY (ARRAY['RECLAIM'::text, 'HOLD'::text]))),
   constraint namespaces_pkey PRIMARY KEY (tenant_id, name),
+  constraint namespaces_reclaim_within_s_check CHECK ((reclaim_within_s > 0)),
   constraint namespaces_result_retention_s_check CHECK ((result_retention_s > 0)),
   constraint namespaces_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
 );
@@ -284,6 +286,7 @@ CASE
     WHEN ((state = 1) AND holds_on_lease_expiry) THEN lease_expires_at
     ELSE NULL::timestamp with time zone
 END) stored,
+  reclaim_within_s integer,
   unknown_since timestamp with time zone,
   constraint records_pkey PRIMARY KEY (tenant_id, namespace, key),
   constraint records_result_kind_check CHECK (((result_kind >= 1) AND (result_kind <= 2))),
@@ -356,6 +359,7 @@ create table tenants (
   late_keys_refused_since timestamp with time zone,
   provider_link text,
   records_lost_at timestamp with time zone,
+  reclaim_within_s integer,
   constraint tenants_default_lease_ms_check CHECK ((default_lease_ms > 0)),
   constraint tenants_failure_retention_s_check CHECK ((failure_retention_s > 0)),
   constraint tenants_key_retention_s_check CHECK ((key_retention_s > 0)),
@@ -376,6 +380,7 @@ create table tenants (
   constraint tenants_quota_live_records_check CHECK ((quota_live_records > 0)),
   constraint tenants_quota_operations_per_second_check CHECK ((quota_operations_per_second > 0)),
   constraint tenants_quota_stored_bytes_check CHECK ((quota_stored_bytes > 0)),
+  constraint tenants_reclaim_within_s_check CHECK ((reclaim_within_s > 0)),
   constraint tenants_result_retention_s_check CHECK ((result_retention_s > 0)),
   constraint tenants_weight_check CHECK (((weight >= 1) AND (weight <= 100)))
 );
@@ -447,7 +452,7 @@ CREATE INDEX insight_sample_shifts_changed_at ON public.insight_sample_shifts US
 
 CREATE INDEX insight_sampled_keys_keep_until ON public.insight_sampled_keys USING btree (keep_until);
 
-CREATE INDEX namespaces_that_hold ON public.namespaces USING btree (tenant_id) WHERE (on_lease_expiry = 'HOLD'::text);
+CREATE INDEX namespaces_that_hold ON public.namespaces USING btree (tenant_id) WHERE ((on_lease_expiry = 'HOLD'::text) OR (reclaim_within_s IS NOT NULL));
 
 CREATE INDEX record_jobs_finished ON public.record_jobs USING btree (finished_at) WHERE (finished_at IS NOT NULL);
 

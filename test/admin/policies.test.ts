@@ -1,5 +1,9 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
 import { describe, expect, test } from "vitest";
-import { Policy_OnLeaseExpiry } from "../../clients/typescript/src/gen/onceward/v1/policy_pb.ts";
+import {
+  Policy_OnLeaseExpiry,
+  type PolicySchema,
+} from "../../clients/typescript/src/gen/onceward/v1/policy_pb.ts";
 import { type AdminWorld, describeAdministrationOverAll } from "../helpers/calls/admin.ts";
 import { errorOf } from "../helpers/calls/errors.ts";
 import { seconds } from "../helpers/calls/verbs.ts";
@@ -79,6 +83,29 @@ describeAdministrationOverAll("a policy", (world: () => AdminWorld) => {
         "update_mask",
       ]);
       expect((await admin.getTenant({})).tenant?.policy?.keyRetention).toBeUndefined();
+    });
+
+    test("refuses reclaim_within under HOLD, and beyond the key retention", async () => {
+      const { admin } = await world().administeredTenant({ key_retention_s: HOUR_S });
+      const namespace = (policy: MessageInitShape<typeof PolicySchema>) =>
+        admin.updateNamespace({ namespace: { name: "charges", policy }, allowMissing: true });
+      const reclaimWithin = seconds(60);
+      const hold = { onLeaseExpiry: Policy_OnLeaseExpiry.HOLD };
+      const longer = await errorOf(
+        admin.updateTenant({ tenant: { policy: { reclaimWithin: seconds(HOUR_S + 1) } } }),
+      );
+      expect(longer).toMatchObject({ reason: "INVALID_REQUEST", fields: ["policy.reclaim_within"] });
+      expect(longer.message).toContain("between 1 min and 1 h");
+      const both = await errorOf(admin.updateTenant({ tenant: { policy: { ...hold, reclaimWithin } } }));
+      expect([...new Set(both.fields)]).toEqual(["policy.on_lease_expiry", "policy.reclaim_within"]);
+      await namespace({ reclaimWithin });
+      expect(await errorOf(namespace(hold))).toMatchObject({ fields: ["policy.on_lease_expiry"] });
+      const { tenant } = await admin.updateTenant({ tenant: { policy: hold } });
+      expect(tenant?.effectivePolicy?.reclaimWithin).toBeUndefined();
+      expect(await errorOf(namespace({ reclaimWithin }))).toMatchObject({
+        fields: ["policy.reclaim_within"],
+        message: expect.stringContaining("needs on_lease_expiry RECLAIM"),
+      });
     });
 
     test("stays within the operator's bounds; a field beyond new bounds is kept until it is set", async () => {

@@ -33,7 +33,7 @@ async function withJob(count: number, resolution: Resolution = { kind: "release"
   const idOf = (n: number) => ({ tenantId: tenant.id, namespace: "charges", key: `order-${1000 + n}` });
   const claim = async (from: number, until: number) => {
     const ids = Array.from({ length: until - from }, (_, index) => idOf(from + index));
-    const commands = ids.map((id) => claimCommand({ id, onLeaseExpiry: "HOLD", owner: "dead" }));
+    const commands = ids.map((id) => claimCommand({ id, reclaimWithinS: 0, owner: "dead" }));
     await records.claim(commands, NO_DEADLINE);
     await endLeases(database, tenant);
   };

@@ -145,3 +145,67 @@ describeSharedContractOnce("When a lease runs out under HOLD", (contract) => {
     expect(await grant(client)).toMatchObject({ attempt: 1 });
   });
 });
+
+describeSharedContractOnce("When a lease runs out under RECLAIM with reclaim_within", (contract) => {
+  const WITHIN = { reclaim_within_s: 120 };
+
+  test("the key is taken over until the first claim is that old, and held afterwards", async () => {
+    const { client, timePasses } = await contract.newCaller(WITHIN);
+    await grant(client, { owner: "worker-1" });
+    await timePasses(60);
+    expect((await lookUp(client)).state).toBe(Record_State.IN_PROGRESS);
+    expect(await grant(client, { owner: "worker-2" })).toMatchObject({ attempt: 2 });
+    await timePasses(60);
+    const { outcome } = await client.claim(ORDER);
+    expect(outcome).toMatchObject({ case: "ambiguous", value: { owner: "worker-2", attempt: 2 } });
+    expect((await lookUp(client)).state).toBe(Record_State.AMBIGUOUS);
+    expect(await grant(client, { acceptAmbiguous: true })).toMatchObject({ attempt: 3 });
+  });
+
+  test("a batch is decided like single claims", async () => {
+    const { client, timePasses } = await contract.newCaller(WITHIN);
+    const keys = ["a", "b"];
+    for (const key of keys) await grant(client, { key });
+    const claims = keys.map((key) => ({ request: { case: "claim" as const, value: { ...ORDER, key } } }));
+    const outcomes = async () =>
+      (await client.batch({ items: claims })).items.map(
+        ({ response }) => response.case === "claim" && response.value.outcome.case,
+      );
+    await timePasses(90);
+    expect(await outcomes()).toEqual(["claimed", "claimed"]);
+    await timePasses(31);
+    expect(await outcomes()).toEqual(["ambiguous", "ambiguous"]);
+  });
+
+  test("its holder may still complete, release and extend afterwards", async () => {
+    const { client, timePasses } = await contract.newCaller(WITHIN);
+    const { fencingToken } = await grant(client);
+    await timePasses(121);
+    await client.extendLease({ ...ORDER, fencingToken });
+    expect((await client.claim(ORDER)).outcome.case).toBe("inProgress");
+    await timePasses(31);
+    await client.release({ ...ORDER, fencingToken });
+    // Its effect did not happen; the next attempt's may have.
+    await grant(client);
+    await timePasses(31);
+    expect((await client.claim(ORDER)).outcome.case).toBe("ambiguous");
+  });
+
+  test("a new life of the key begins a new time", async () => {
+    const { client, timePasses } = await contract.newCaller({ ...WITHIN, key_retention_s: 180 });
+    await grant(client);
+    await timePasses(181);
+    expect(await grant(client)).toMatchObject({ attempt: 1 });
+    await timePasses(119);
+    expect(await grant(client)).toMatchObject({ attempt: 2 });
+  });
+
+  test("HOLD of a namespace applies where it inherits reclaim_within", async () => {
+    const { client, timePasses } = await contract.newCaller(WITHIN, {
+      charges: { on_lease_expiry: "HOLD" },
+    });
+    await grant(client);
+    await timePasses(31);
+    expect((await client.claim(ORDER)).outcome.case).toBe("ambiguous");
+  });
+});

@@ -69,6 +69,17 @@ describeSharedContractOnce("Policy", (contract) => {
 });
 
 describeContractOnce("A policy that is changed", (contract) => {
+  test("decides about leases of later claims: the newest claim's reclaim_within applies", async () => {
+    const { client, tenant, timePasses } = await contract.newCaller({ reclaim_within_s: 120 });
+    await grant(client);
+    await contract.database.query("update tenants set reclaim_within_s = null where id = $1", [tenant.id]);
+    const fresh = connectClient(await contract.newReplica(), tenant.apiKey, contract.transport);
+    await timePasses(60);
+    await grant(fresh);
+    await timePasses(90);
+    expect(await grant(fresh)).toMatchObject({ attempt: 3 });
+  });
+
   test("applies on a server that has not cached the tenant", async () => {
     const { client, tenant } = await contract.newCaller();
     await grant(client, { key: "before" });

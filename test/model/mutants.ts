@@ -9,6 +9,8 @@ export interface Mutant {
 /** The mutants by the actions of `mutants.qnt` that begin their runs. */
 export const MUTANTS: Readonly<Record<string, Mutant>> = {
   withoutLeasePredicate: { step: "stepResolving", invariants: ["oneLiveClaim"] },
+  withoutReclaimWindow: { step: "step", invariants: ["heldLeasesStay"] },
+  withoutReclaimCourse: { step: "step", invariants: ["heldLeasesStay"] },
   withoutTokenCheck: { step: "step", invariants: ["onlyTheHolderSettles"] },
   withoutStateCheck: { step: "step", invariants: ["onlyTheHolderSettles"] },
   withoutFingerprintCheck: { step: "step", invariants: ["fingerprintsAgree"] },

@@ -34,7 +34,8 @@ export const INVARIANTS = {
   retentionHolds: 10,
   copiesBelongToTheirInstallation: 16,
   oneLife: 20,
-  searchChangesNothing: 21,
+  heldLeasesStay: 21,
+  searchChangesNothing: 22,
 } as const;
 
 /** A run that violates invariants. */

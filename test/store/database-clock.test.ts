@@ -401,6 +401,26 @@ test("a key whose retention has ended by the previous clock is granted while the
   expect((await client.claim(ORDER)).outcome.case).toBe("claimed");
 });
 
+test("a clock that is set back does not make a held lease one that is taken over", async () => {
+  const tenant = await createTenant(database, { reclaim_within_s: 18 * 60 });
+  const client = connectClient(server, tenant.apiKey);
+  await grant(client);
+  await ageRecords(database, tenant, 20 * 60);
+  await setClockAhead(database, -15);
+  // Before and after the replica has seen the clock.
+  expect((await client.claim(ORDER)).outcome.case).toBe("ambiguous");
+  await untilMovedBy(-15);
+  expect((await client.claim(ORDER)).outcome.case).toBe("ambiguous");
+  expect((await lookUp(client)).state).toBe(Record_State.AMBIGUOUS);
+  const admin = await connectAdminOf(tenant);
+  const { records } = await admin.listRecords(OLDEST_FIRST);
+  expect(records.map(({ key }) => key)).toEqual([ORDER.key]);
+  const { ambiguous } = await admin.countAmbiguousRecords({});
+  expect(ambiguous).toBe(1n);
+  const takeOver = { ...ORDER, acceptAmbiguous: true };
+  expect((await client.claim(takeOver)).outcome.case).toBe("claimed");
+});
+
 test("re-stamping forgets no record by a clock that is ahead", async () => {
   const { tenant, client } = await newCaller();
   await complete(client, success("paid"));

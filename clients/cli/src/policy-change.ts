@@ -89,7 +89,8 @@ export async function changePolicy(
     validateOnly: true,
   });
   const late = fields.paths.includes("late_keys") ? describeLateClaims(await target.countLateClaims()) : "";
-  const hold = fields.paths.includes("on_lease_expiry") ? describeHold(preview.holder?.effectivePolicy) : "";
+  const holds = ["on_lease_expiry", "reclaim_within"].some((field) => fields.paths.includes(field));
+  const hold = holds ? describeHold(preview.holder?.effectivePolicy) : "";
   const described = () => describePreview(target.title, before, preview, applyToExisting) + late + hold;
   if (options.dryRun) return preview.print(described);
   const question = `Change the policy of ${target.title}?`;
@@ -141,10 +142,10 @@ function describePreview(
   return `${renderTable([title, "now", "becomes", ""], rows)}\n${describeEffect(effect, applyToExisting)}`;
 }
 
-/** Returns what a person who chooses HOLD may not expect; empty where late keys are refused. */
+/** Returns what a person who lets leases be held may not expect; empty where late keys are refused. */
 function describeHold(policy: Policy | undefined): string {
-  if (policy?.onLeaseExpiry !== Policy_OnLeaseExpiry.HOLD || policy.lateKeys !== Policy_LateKeys.RUN)
-    return "";
+  const isHeld = policy?.onLeaseExpiry === Policy_OnLeaseExpiry.HOLD || policy?.reclaimWithin !== undefined;
+  if (!isHeld || policy?.lateKeys !== Policy_LateKeys.RUN) return "";
   const kept = formatDuration(policy.keyRetention);
   return `An ambiguous record is forgotten after ${kept}: then the next delivery runs the effect, unless --late-keys refuses it.\n`;
 }

@@ -1,4 +1,3 @@
-import type { OnLeaseExpiry } from "../core/domain/policy.ts";
 import { Refusal } from "../core/domain/refusal.ts";
 
 /** Identifies one record. */
@@ -31,15 +30,15 @@ export type Phase =
   /** A claim is held, and its lease is running. */
   | { readonly kind: "inProgress" }
   /**
-   * The lease has run out under RECLAIM: the next Claim takes over, but until then the holder may still
-   * complete.
+   * The lease has run out under RECLAIM, within its time: the next Claim takes over, but until then the holder may
+   * still complete.
    */
   | { readonly kind: "lapsed" }
   /**
-   * The lease has run out under HOLD: only a Claim that accepts ambiguity takes over, but the holder may
-   * still complete.
+   * The lease has run out under HOLD, or too long after the record's first claim: only a Claim that accepts ambiguity
+   * takes over, but the holder may still complete.
    */
-  | { readonly kind: "ambiguous" }
+  | { readonly kind: "ambiguous"; readonly sinceMs: number }
   | { readonly kind: "released"; readonly releasedAtMs: number; readonly reason: string }
   | {
       readonly kind: "completed";
@@ -104,10 +103,18 @@ export function cachedCompletionOf(record: LiveRecord): CachedCompletion | undef
   return { fingerprint, firstClaimedAtMs, completedAtMs, resultExpiresAtMs, expiresAtMs, result };
 }
 
-/** Returns the phase of an unfinished record. */
-export function unfinishedPhase(leaseRuns: boolean, onLeaseExpiry: OnLeaseExpiry): Phase {
-  if (leaseRuns) return { kind: "inProgress" };
-  return { kind: onLeaseExpiry === "HOLD" ? "ambiguous" : "lapsed" };
+/**
+ * Returns the phase of an unfinished record at `nowMs`. An expired lease is held from `heldFromMs` on, by `reclaimNowMs`; infinity:
+ * never.
+ */
+export function unfinishedPhase(
+  { leaseExpiresAtMs, heldFromMs }: { readonly leaseExpiresAtMs: number; readonly heldFromMs: number },
+  nowMs: number,
+  reclaimNowMs = nowMs,
+): Phase {
+  if (leaseExpiresAtMs > nowMs) return { kind: "inProgress" };
+  if (heldFromMs > reclaimNowMs) return { kind: "lapsed" };
+  return { kind: "ambiguous", sinceMs: Math.max(leaseExpiresAtMs, heldFromMs) };
 }
 
 /**
@@ -138,7 +145,8 @@ export interface ClaimCommand {
   readonly owner: string;
   readonly acceptAmbiguous: boolean;
   readonly leaseMs: number;
-  readonly onLeaseExpiry: OnLeaseExpiry;
+  /** How long after the record's first claim its expired lease is taken over. 0: never (HOLD); undefined: always. */
+  readonly reclaimWithinS: number | undefined;
   readonly keyRetentionS: number;
   readonly resultRetentionS: number;
   readonly failureRetentionS: number;

@@ -100,6 +100,7 @@ with input as materialized (
     owner = ${either(`coalesce(${takenOver("owner")}, '')`, "r.owner")},
     claim_id = ${either("''", "r.claim_id")},
     holds_on_lease_expiry = ${either(`${takenOver("holds")} is not null`, "r.holds_on_lease_expiry")},
+    reclaim_within_s = ${either(`nullif((${takenOver("holds")})::int, 0)`, "r.reclaim_within_s")},
     claimed_at = ${either(`to_timestamp((${takenOver("claimed")})::numeric / 1000)`, "r.claimed_at")},
     lease_expires_at = ${either("r.unknown_since", "r.lease_expires_at")},
     past_attempts = ${either(

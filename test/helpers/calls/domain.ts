@@ -14,7 +14,7 @@ export const DONE: Result = {
 export const PHASES: { readonly [Kind in Phase["kind"]]: Extract<Phase, { kind: Kind }> } = {
   inProgress: { kind: "inProgress" },
   lapsed: { kind: "lapsed" },
-  ambiguous: { kind: "ambiguous" },
+  ambiguous: { kind: "ambiguous", sinceMs: 32_000 },
   released: { kind: "released", releasedAtMs: 5000, reason: "" },
   completed: {
     kind: "completed",
@@ -54,7 +54,7 @@ export function claimCommand(fields: Partial<ClaimCommand> = {}): ClaimCommand {
     owner: "worker-2",
     acceptAmbiguous: false,
     leaseMs: 30_000,
-    onLeaseExpiry: "RECLAIM",
+    reclaimWithinS: undefined,
     keyRetentionS: 3600,
     resultRetentionS: 3600,
     failureRetentionS: 3600,

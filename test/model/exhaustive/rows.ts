@@ -11,7 +11,9 @@ export interface Row {
   readonly token: number;
   readonly attempt: number;
   readonly fingerprint: number;
-  readonly holds: boolean;
+  readonly firstClaimed: number;
+  /** As ClaimCommand.reclaimWithinS, in minutes; infinity: always. */
+  readonly reclaimWithin: number;
   readonly leaseEnds: number;
   readonly ends: number;
   readonly result: number;
@@ -54,7 +56,7 @@ export function recordOf(row: Row | undefined, key: number, now: number): LiveRe
 function phaseOf(row: Row, state: Exclude<Row["state"], "forgotten">, now: number): Phase {
   switch (state) {
     case "inProgress":
-      return unfinishedPhase(row.leaseEnds > now, row.holds ? "HOLD" : "RECLAIM");
+      return unfinishedPhase({ leaseExpiresAtMs: row.leaseEnds, heldFromMs: heldFrom(row) }, now);
     case "released":
       return { kind: "released", releasedAtMs: 0, reason: "" };
     case "completed": {
@@ -77,6 +79,11 @@ function phaseOf(row: Row, state: Exclude<Row["state"], "forgotten">, now: numbe
   }
 }
 
+/** Returns from when an expired lease of the row is held. */
+export function heldFrom({ firstClaimed, reclaimWithin }: Row): number {
+  return reclaimWithin === 0 ? Number.NEGATIVE_INFINITY : firstClaimed + reclaimWithin;
+}
+
 /** Returns the command of a claim, for the functions of the domain. */
 export function commandOf({ key, fingerprint, acceptsAmbiguous }: Claim): ClaimCommand {
   return {
@@ -86,7 +93,7 @@ export function commandOf({ key, fingerprint, acceptsAmbiguous }: Claim): ClaimC
     owner: "",
     acceptAmbiguous: acceptsAmbiguous,
     leaseMs: LEASE,
-    onLeaseExpiry: "RECLAIM",
+    reclaimWithinS: undefined,
     keyRetentionS: RETENTION,
     resultRetentionS: RETENTION,
     failureRetentionS: RETENTION,
@@ -97,13 +104,14 @@ export function commandOf({ key, fingerprint, acceptsAmbiguous }: Claim): ClaimC
 }
 
 /** Returns the row that `claim_records` inserts. */
-export function insertedRow(claim: Claim, token: number, holds: boolean, now: number): Row {
+export function insertedRow(claim: Claim, token: number, reclaimWithin: number, now: number): Row {
   return {
     state: "inProgress",
     token,
     attempt: 1,
     fingerprint: claim.fingerprint,
-    holds,
+    firstClaimed: now,
+    reclaimWithin,
     leaseEnds: now + LEASE,
     ends: now + RETENTION,
     result: 0,
@@ -112,13 +120,14 @@ export function insertedRow(claim: Claim, token: number, holds: boolean, now: nu
 
 /** Returns the row that `take_over_records` leaves; undefined: it changes nothing. */
 export function takenOverRow(row: Row, claim: Claim, base: number, now: number): Row | undefined {
-  const fresh = insertedRow(claim, Math.max(base, row.token + 1), row.holds, now);
+  const fresh = insertedRow(claim, Math.max(base, row.token + 1), row.reclaimWithin, now);
   if (row.state === "forgotten" || row.ends <= now) return fresh;
   const agree = row.fingerprint === 0 || claim.fingerprint === 0 || row.fingerprint === claim.fingerprint;
   const isLapsed =
-    row.state === "inProgress" && row.leaseEnds <= now && (!row.holds || claim.acceptsAmbiguous);
+    row.state === "inProgress" && row.leaseEnds <= now && (heldFrom(row) > now || claim.acceptsAmbiguous);
   if (!agree || (row.state !== "released" && !isLapsed)) return undefined;
-  return { ...fresh, attempt: row.attempt + 1, fingerprint: row.fingerprint || claim.fingerprint };
+  const { attempt, firstClaimed, fingerprint } = row;
+  return { ...fresh, attempt: attempt + 1, firstClaimed, fingerprint: fingerprint || claim.fingerprint };
 }
 
 /** Whether `complete_records`, `release_records` and `extend_leases` change the row. */

@@ -1,3 +1,4 @@
+import { heldFrom, LEASE } from "./rows.ts";
 import { Contradiction, newWorld, stepsFrom, type World } from "./world.ts";
 
 /** How far a search goes. */
@@ -22,12 +23,15 @@ interface Visited {
   readonly from: Visited | undefined;
 }
 
-/** Visits every state of a scope, those that are nearest first, under RECLAIM and under HOLD. */
+/** How long expired leases are taken over in each search: as long as a lease is held twice, always, and never. */
+const RECLAIM_WITHIN = [2 * LEASE, Number.POSITIVE_INFINITY, 0];
+
+/** Visits every state of a scope, those that are nearest first, under each policy. */
 export function searchAll({ keys, callers, crashes, depth }: Scope): Found {
   const seen = new Set<string>();
-  let level: Visited[] = [false, true].map((holds) => ({
-    world: newWorld(keys, callers, crashes, holds),
-    words: holds ? "HOLD" : "RECLAIM",
+  let level: Visited[] = RECLAIM_WITHIN.map((minutes) => ({
+    world: newWorld(keys, callers, crashes, minutes),
+    words: `leases are taken over within ${minutes} minutes`,
     from: undefined,
   }));
   for (let reached = 0; reached < depth && level.length > 0; reached++) {
@@ -58,7 +62,7 @@ function wayTo(visited: Visited): string[] {
  * Returns one name for all states that behave alike: times count from now, and what has ended has ended equally. Tokens are
  * compared per key only.
  */
-function nameOf({ now, holds, rows, callers, tokens, crashesLeft }: World): string {
+function nameOf({ now, reclaimWithin, rows, callers, tokens, crashesLeft }: World): string {
   const since = (time: number) => Math.max(time - now, -3);
   const names = rows.map((row, key) => {
     const highest = tokens[key] as number;
@@ -68,10 +72,18 @@ function nameOf({ now, holds, rows, callers, tokens, crashesLeft }: World): stri
     const swept = row === undefined ? `swept ${Math.sign(highest - now * 100 - 1)}` : "";
     return [
       swept,
-      row && [row.state, row.attempt > 1, row.fingerprint, since(row.leaseEnds), since(row.ends), row.result],
+      row && [
+        row.state,
+        row.attempt > 1,
+        row.fingerprint,
+        since(row.leaseEnds),
+        since(heldFrom(row)),
+        since(row.ends),
+        row.result,
+      ],
       Math.max(highest - now * 100, 0),
       callersTokens,
     ];
   });
-  return JSON.stringify([holds, names, callers.map(({ call }) => call ?? null), crashesLeft]);
+  return JSON.stringify([reclaimWithin, names, callers.map(({ call }) => call ?? null), crashesLeft]);
 }

@@ -8,6 +8,7 @@ import {
   type Claim,
   commandOf,
   FENCING_MARGIN,
+  heldFrom,
   insertedRow,
   isSettledBy,
   LEASE,
@@ -26,7 +27,8 @@ export interface Caller {
 /** A state of the small scope. */
 export interface World {
   readonly now: number;
-  readonly holds: boolean;
+  /** As Row. */
+  readonly reclaimWithin: number;
   readonly rows: readonly (Row | undefined)[];
   readonly callers: readonly Caller[];
   /** The highest token that each key's claims had. */
@@ -43,10 +45,10 @@ export interface Step {
 /** Thrown by a step whose answer contradicts the protocol. */
 export class Contradiction extends Error {}
 
-export function newWorld(keys: number, callers: number, crashes: number, holds: boolean): World {
+export function newWorld(keys: number, callers: number, crashes: number, reclaimWithin: number): World {
   return {
     now: 0,
-    holds,
+    reclaimWithin,
     rows: Array.from({ length: keys }, () => undefined),
     callers: Array.from({ length: callers }, () => ({ held: undefined, call: undefined })),
     tokens: Array.from({ length: keys }, () => 0),
@@ -73,7 +75,7 @@ function* stepsOf(world: World, index: number, caller: Caller): Generator<Step> 
   }
   for (const key of world.rows.keys()) {
     for (const fingerprint of [1, 2]) {
-      for (const acceptsAmbiguous of world.holds ? [false, true] : [false]) {
+      for (const acceptsAmbiguous of Number.isFinite(world.reclaimWithin) ? [false, true] : [false]) {
         const claim = { key, fingerprint, acceptsAmbiguous };
         yield {
           words: `${name} claims ${JSON.stringify(claim)}`,
@@ -106,7 +108,7 @@ const baseOf = (world: World) => world.now * 100 + 1;
 function insert(world: World, index: number, caller: Caller, claim: Claim): World {
   if (world.rows[claim.key] !== undefined)
     return withCaller(world, index, { ...caller, call: { claim, next: "read" } });
-  return grant(world, index, claim, insertedRow(claim, baseOf(world), world.holds, world.now));
+  return grant(world, index, claim, insertedRow(claim, baseOf(world), world.reclaimWithin, world.now));
 }
 
 function nextStatement(
@@ -119,7 +121,7 @@ function nextStatement(
   const row = world.rows[claim.key];
   const taken =
     row === undefined
-      ? insertedRow(claim, baseOf(world), world.holds, world.now)
+      ? insertedRow(claim, baseOf(world), world.reclaimWithin, world.now)
       : takenOverRow(row, claim, baseOf(world), world.now);
   if (next === "takeOver") {
     if (taken === undefined) return withCaller(world, index, { ...caller, call: { claim, next: "read" } });
@@ -142,6 +144,8 @@ function grant(world: World, index: number, claim: Claim, row: Row): World {
   if (lives && before.state === "completed") throw new Contradiction("4: a completed key is claimed");
   if (lives && before.state === "inProgress" && before.leaseEnds > world.now)
     throw new Contradiction("1: two claims are live");
+  if (lives && before.state === "inProgress" && heldFrom(before) <= world.now && !claim.acceptsAmbiguous)
+    throw new Contradiction("21: a held key is claimed");
   if (lives && before.fingerprint !== 0 && before.fingerprint !== claim.fingerprint)
     throw new Contradiction("5: another fingerprint gets the claim");
   const granted = withCaller(withRow(world, key, row), index, {

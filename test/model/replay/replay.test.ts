@@ -5,7 +5,7 @@ import { ageRecords } from "../../helpers/calls/records.ts";
 import { sweepAll } from "../../helpers/database/time.ts";
 import { setNamespacePolicy } from "../../helpers/servers/tenants.ts";
 import { namespaceOf, replayTraces } from "./replayer.ts";
-import { LEASE_MINUTES, RETENTION_MINUTES, readTraces } from "./trace.ts";
+import { LEASE_MINUTES, RECLAIM_WITHIN, RETENTION_MINUTES, readTraces } from "./trace.ts";
 
 /** `npm run lab -- model --replay 10000` sets them. */
 const RUNS = Number(process.env.ONCEWARD_MODEL_RUNS ?? 200);
@@ -20,12 +20,13 @@ describeAdministration("The service", (world) => {
     const pool = openPool({ databaseUrl: database.url, size: 1, throughPgBouncer: false });
     for (let done = 0; done < RUNS; done += SIDE_BY_SIDE) {
       const one = await world().administeredTenant();
-      for (const holds of [true, false])
+      for (const minutes of RECLAIM_WITHIN)
         for (const key of ["charge", "refund"] as const)
-          await setNamespacePolicy(database, one.tenant, namespaceOf(key, holds), {
+          await setNamespacePolicy(database, one.tenant, namespaceOf(key, minutes), {
             key_retention_s: RETENTION_MINUTES * 60,
             default_lease_ms: LEASE_MINUTES * 60_000,
-            on_lease_expiry: holds ? "HOLD" : "RECLAIM",
+            on_lease_expiry: minutes === 0 ? "HOLD" : "RECLAIM",
+            ...(minutes === 3 && { reclaim_within_s: minutes * 60 }),
             late_keys: key === "refund" ? "REQUIRE_TIME" : "RUN",
           });
       const real = {

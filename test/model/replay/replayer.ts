@@ -16,8 +16,8 @@ export interface RealWorld extends Pick<AdministeredTenant, "caller" | "admin"> 
 }
 
 /** Returns the namespace of a key of the model. */
-export function namespaceOf(key: ModelKey, holds: boolean): string {
-  return `${key}-${holds ? "held" : "reclaimed"}`;
+export function namespaceOf(key: ModelKey, reclaimWithin: number): string {
+  return `${key}-${reclaimWithin}`;
 }
 
 /** A trace on its way: a key of its own in each namespace. */
@@ -89,7 +89,7 @@ async function replayStep(replay: Replay, step: ModelStep): Promise<string | und
 }
 
 function recordOf({ trace, key }: Replay, modelKey: ModelKey) {
-  return { namespace: namespaceOf(modelKey, trace.holds), key };
+  return { namespace: namespaceOf(modelKey, trace.reclaimWithin), key };
 }
 
 /** Compares a real answer with the model's. A new token must be higher than all earlier ones. */

@@ -40,13 +40,17 @@ export type ModelStep =
 
 /** A run of `replay.qnt`. */
 export interface ModelTrace {
-  readonly holds: boolean;
+  readonly reclaimWithin: ReclaimWithin;
   readonly steps: readonly ModelStep[];
 }
 
 /** Retention of the namespaces' policies, and lease of every claim: RETENTION and LEASE of the specification. */
 export const RETENTION_MINUTES = 5;
 export const LEASE_MINUTES = 2;
+
+/** How long after a record's first claim an expired lease is taken over, in minutes. 0: never (HOLD); the last: always. */
+export const RECLAIM_WITHIN = [0, 3, 1_000_000] as const;
+type ReclaimWithin = (typeof RECLAIM_WITHIN)[number];
 
 /** Returns random traces; the seed repeats them. */
 export async function readTraces(seed: number, runs: number, steps: number): Promise<readonly ModelTrace[]> {
@@ -61,14 +65,14 @@ interface ReplayState {
     readonly minutes: number;
     readonly hasTime: boolean;
   };
-  readonly holds: boolean;
+  readonly reclaimWithin: ReclaimWithin;
   readonly s: { readonly answer: ModelAnswer & { readonly command: ModelCommand } };
 }
 
 function readTrace(states: readonly unknown[]): ModelTrace {
   const [first, ...rest] = states as readonly ReplayState[];
   if (first === undefined) throw new Error("a run has no state");
-  return { holds: first.holds, steps: rest.map(readStep) };
+  return { reclaimWithin: first.reclaimWithin, steps: rest.map(readStep) };
 }
 
 function readStep({ event: { kind, key, minutes, hasTime }, s: { answer } }: ReplayState): ModelStep {

@@ -26,6 +26,7 @@ type serviceCase struct {
 		DefaultLeaseMs     int    `json:"defaultLeaseMs"`
 		MaxLeaseMs         int    `json:"maxLeaseMs"`
 		OnLeaseExpiry      string `json:"onLeaseExpiry"`
+		ReclaimWithinS     int    `json:"reclaimWithinS"`
 		MaxResultBytes     int    `json:"maxResultBytes"`
 		RequireFingerprint bool   `json:"requireFingerprint"`
 		LateKeys           string `json:"lateKeys"`
@@ -76,6 +77,7 @@ func performService(line []byte) (any, error) {
 			DefaultLease:       time.Duration(policy.DefaultLeaseMs) * time.Millisecond,
 			MaxLease:           time.Duration(policy.MaxLeaseMs) * time.Millisecond,
 			Hold:               policy.OnLeaseExpiry == "HOLD",
+			ReclaimWithin:      time.Duration(policy.ReclaimWithinS) * time.Second,
 			MaxResultBytes:     policy.MaxResultBytes,
 			RequireFingerprint: policy.RequireFingerprint,
 			LateKeys:           oncewardtest.LateKeys(policy.LateKeys),

@@ -56,8 +56,11 @@ type Policy struct {
 	// The longest lease that a claim may ask for. Default: 15 min.
 	MaxLease time.Duration
 	// Whether the record is ambiguous once a lease has expired, until it is resolved (HOLD). Default: the next claim gets the key
-	// (RECLAIM).
+	// (RECLAIM), within ReclaimWithin.
 	Hold bool
+	// Unless Hold: how long after a record's first claim the next claim gets a key whose lease expired; afterwards the record is
+	// ambiguous. At most KeyRetention. Default: without a limit.
+	ReclaimWithin time.Duration
 	// The largest payload of a result. Default: 64 KiB.
 	MaxResultBytes int
 	// Whether a claim without a fingerprint is refused.
@@ -89,10 +92,16 @@ func (p Policy) resolved() Policy {
 	p.KeyRetention = cmp.Or(p.KeyRetention, limits.DefaultKeyRetention)
 	p.ResultRetention = min(cmp.Or(p.ResultRetention, p.KeyRetention), p.KeyRetention)
 	p.FailureRetention = min(cmp.Or(p.FailureRetention, p.ResultRetention), p.KeyRetention)
+	p.ReclaimWithin = min(p.ReclaimWithin, p.KeyRetention)
 	p.MaxLease = cmp.Or(p.MaxLease, limits.DefaultMaxLease)
 	p.DefaultLease = min(cmp.Or(p.DefaultLease, limits.DefaultLease), p.MaxLease)
 	p.MaxResultBytes = cmp.Or(p.MaxResultBytes, limits.DefaultMaxResultBytes)
 	return p
+}
+
+// holds tells whether an expired lease is held at an age of the record's first claim.
+func (p Policy) holds(age time.Duration) bool {
+	return p.Hold || p.ReclaimWithin > 0 && age >= p.ReclaimWithin
 }
 
 // Longer than a key may be ahead of the clock, so that a record outlives the time in which its key is accepted.

@@ -68,7 +68,8 @@ func (s *Service) find(of named) *record {
 		return nil
 	}
 	switch {
-	case found.State == oncewardv1.Record_STATE_IN_PROGRESS && s.policyOf(of.GetNamespace()).Hold && found.leaseLeft(s.now) <= 0:
+	case found.State == oncewardv1.Record_STATE_IN_PROGRESS && found.leaseLeft(s.now) <= 0 &&
+		s.policyOf(of.GetNamespace()).holds(s.now.Sub(found.GetFirstClaimedAt().AsTime())):
 		found.State = oncewardv1.Record_STATE_AMBIGUOUS
 	case found.State == oncewardv1.Record_STATE_COMPLETED && !found.GetResultExpiresAt().AsTime().After(s.now):
 		found.Result, found.ResultExpired = nil, true

@@ -28,7 +28,7 @@ type Policy_OnLeaseExpiry int32
 const (
 	// Inherited.
 	Policy_ON_LEASE_EXPIRY_UNSPECIFIED Policy_OnLeaseExpiry = 0
-	// The next Claim gets the key: the effect happens at least once.
+	// The next Claim gets the key, while reclaim_within lasts: the effect happens at least once.
 	Policy_ON_LEASE_EXPIRY_RECLAIM Policy_OnLeaseExpiry = 1
 	// The record is ambiguous until a Claim with accept_ambiguous, a ResolveRecord, or the end of the key's retention. Until then the
 	// effect happens at most once; afterwards the key is granted again, unless late_keys refuses it.
@@ -144,12 +144,16 @@ func (Policy_LateKeys) EnumDescriptor() ([]byte, []int) {
 type Policy struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Rounded up to whole seconds. The operator's bounds may be narrower.
-	KeyRetention       *durationpb.Duration `protobuf:"bytes,1,opt,name=key_retention,json=keyRetention,proto3" json:"key_retention,omitempty"`
-	ResultRetention    *durationpb.Duration `protobuf:"bytes,2,opt,name=result_retention,json=resultRetention,proto3" json:"result_retention,omitempty"`
-	FailureRetention   *durationpb.Duration `protobuf:"bytes,3,opt,name=failure_retention,json=failureRetention,proto3" json:"failure_retention,omitempty"`
-	DefaultLease       *durationpb.Duration `protobuf:"bytes,4,opt,name=default_lease,json=defaultLease,proto3" json:"default_lease,omitempty"`
-	MaxLease           *durationpb.Duration `protobuf:"bytes,5,opt,name=max_lease,json=maxLease,proto3" json:"max_lease,omitempty"`
-	OnLeaseExpiry      Policy_OnLeaseExpiry `protobuf:"varint,6,opt,name=on_lease_expiry,json=onLeaseExpiry,proto3,enum=onceward.v1.Policy_OnLeaseExpiry" json:"on_lease_expiry,omitempty"`
+	KeyRetention     *durationpb.Duration `protobuf:"bytes,1,opt,name=key_retention,json=keyRetention,proto3" json:"key_retention,omitempty"`
+	ResultRetention  *durationpb.Duration `protobuf:"bytes,2,opt,name=result_retention,json=resultRetention,proto3" json:"result_retention,omitempty"`
+	FailureRetention *durationpb.Duration `protobuf:"bytes,3,opt,name=failure_retention,json=failureRetention,proto3" json:"failure_retention,omitempty"`
+	DefaultLease     *durationpb.Duration `protobuf:"bytes,4,opt,name=default_lease,json=defaultLease,proto3" json:"default_lease,omitempty"`
+	MaxLease         *durationpb.Duration `protobuf:"bytes,5,opt,name=max_lease,json=maxLease,proto3" json:"max_lease,omitempty"`
+	OnLeaseExpiry    Policy_OnLeaseExpiry `protobuf:"varint,6,opt,name=on_lease_expiry,json=onLeaseExpiry,proto3,enum=onceward.v1.Policy_OnLeaseExpiry" json:"on_lease_expiry,omitempty"`
+	// As long as a provider knows the key of its call, a second call is harmless: set this to that time, less a lease. Afterwards an
+	// expired lease is held, as under HOLD. It needs on_lease_expiry RECLAIM; where a namespace with HOLD inherits it, HOLD applies.
+	// `apply_to_existing` does not change it.
+	ReclaimWithin      *durationpb.Duration `protobuf:"bytes,11,opt,name=reclaim_within,json=reclaimWithin,proto3" json:"reclaim_within,omitempty"`
 	MaxResultBytes     *int32               `protobuf:"varint,7,opt,name=max_result_bytes,json=maxResultBytes,proto3,oneof" json:"max_result_bytes,omitempty"`
 	RequireFingerprint *bool                `protobuf:"varint,8,opt,name=require_fingerprint,json=requireFingerprint,proto3,oneof" json:"require_fingerprint,omitempty"`
 	// With REFUSE or REQUIRE_TIME, records are kept for 10 min longer than key_retention, and a request cannot shorten its
@@ -236,6 +240,13 @@ func (x *Policy) GetOnLeaseExpiry() Policy_OnLeaseExpiry {
 		return x.OnLeaseExpiry
 	}
 	return Policy_ON_LEASE_EXPIRY_UNSPECIFIED
+}
+
+func (x *Policy) GetReclaimWithin() *durationpb.Duration {
+	if x != nil {
+		return x.ReclaimWithin
+	}
+	return nil
 }
 
 func (x *Policy) GetMaxResultBytes() int32 {
@@ -454,14 +465,15 @@ var File_onceward_v1_policy_proto protoreflect.FileDescriptor
 
 const file_onceward_v1_policy_proto_rawDesc = "" +
 	"\n" +
-	"\x18onceward/v1/policy.proto\x12\vonceward.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x17onceward/v1/facts.proto\"\xa1\x11\n" +
+	"\x18onceward/v1/policy.proto\x12\vonceward.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x17onceward/v1/facts.proto\"\x93\x13\n" +
 	"\x06Policy\x12\xac\x01\n" +
 	"\rkey_retention\x18\x01 \x01(\v2\x19.google.protobuf.DurationBl\xc2\xe1\x18h\b\xe0\xd4\x03\x10\x80\x80\xbf߀\x01\x1a\x0372h*Thow long a key is remembered, from its claim or, once completed, from its completion0\x01R\fkeyRetention\x12\xbf\x01\n" +
 	"\x10result_retention\x18\x02 \x01(\v2\x19.google.protobuf.DurationBy\xc2\xe1\x18u*Lhow long a success can be replayed, at most as long as its key is remembered0\x01J\rkey_retentionZ\x14Policy.key_retentionR\x0fresultRetention\x12\xc4\x01\n" +
 	"\x11failure_retention\x18\x03 \x01(\v2\x19.google.protobuf.DurationB|\xc2\xe1\x18x*Lhow long a failure can be replayed, at most as long as its key is remembered0\x01J\x10result_retentionZ\x14Policy.key_retentionR\x10failureRetention\x12\x8d\x01\n" +
 	"\rdefault_lease\x18\x04 \x01(\v2\x19.google.protobuf.DurationBM\xc2\xe1\x18I\b\xe8\a\x10\x80\xb8\x99)\x1a\x0330s*:the lease of a claim that sets none, at most the max leaseR\fdefaultLease\x12\x7f\n" +
 	"\tmax_lease\x18\x05 \x01(\v2\x19.google.protobuf.DurationBG\xc2\xe1\x18C\x1a\x0315m*&the longest lease that a claim may setZ\x14Policy.default_leaseR\bmaxLease\x12\xa4\x01\n" +
-	"\x0fon_lease_expiry\x18\x06 \x01(\x0e2!.onceward.v1.Policy.OnLeaseExpiryBY\xc2\xe1\x18U\x1a\areclaim*Jwhether the next claim gets a key whose lease expired, or a person decidesR\ronLeaseExpiry\x12\x85\x01\n" +
+	"\x0fon_lease_expiry\x18\x06 \x01(\x0e2!.onceward.v1.Policy.OnLeaseExpiryBY\xc2\xe1\x18U\x1a\areclaim*Jwhether the next claim gets a key whose lease expired, or a person decidesR\ronLeaseExpiry\x12\xef\x01\n" +
+	"\x0ereclaim_within\x18\v \x01(\v2\x19.google.protobuf.DurationB\xac\x01\xc2\xe1\x18\xa7\x01*\x8c\x01how long after its first claim a key whose lease expired goes to the next claim, at most as long as it is remembered; later a person decides0\x01Z\x14Policy.key_retentionR\rreclaimWithin\x12\x85\x01\n" +
 	"\x10max_result_bytes\x18\a \x01(\x05BV\xc2\xe1\x18R\b\x01\x10\x80\x80@\x1a\x0565536*Athe largest result: its payload, and its metadata as compact JSON0\x02H\x00R\x0emaxResultBytes\x88\x01\x01\x12s\n" +
 	"\x13require_fingerprint\x18\b \x01(\bB=\xc2\xe1\x189\x1a\x05false*0whether a claim without a fingerprint is refusedH\x01R\x12requireFingerprint\x88\x01\x01\x12\xeb\x01\n" +
 	"\tlate_keys\x18\t \x01(\x0e2\x1c.onceward.v1.Policy.LateKeysB\xaf\x01\xc2\xe1\x18\xaa\x01\x1a\x03run*\xa2\x01whether a key that is older than the key retention, without a record, runs as a new operation or is refused; require-time refuses also a key whose time is unknownR\blateKeys\x12\xb9\x03\n" +
@@ -531,15 +543,16 @@ var file_onceward_v1_policy_proto_depIdxs = []int32{
 	5,  // 3: onceward.v1.Policy.default_lease:type_name -> google.protobuf.Duration
 	5,  // 4: onceward.v1.Policy.max_lease:type_name -> google.protobuf.Duration
 	0,  // 5: onceward.v1.Policy.on_lease_expiry:type_name -> onceward.v1.Policy.OnLeaseExpiry
-	1,  // 6: onceward.v1.Policy.late_keys:type_name -> onceward.v1.Policy.LateKeys
-	5,  // 7: onceward.v1.PolicyBounds.min_key_retention:type_name -> google.protobuf.Duration
-	5,  // 8: onceward.v1.PolicyBounds.max_key_retention:type_name -> google.protobuf.Duration
-	5,  // 9: onceward.v1.PolicyBounds.max_lease:type_name -> google.protobuf.Duration
-	10, // [10:10] is the sub-list for method output_type
-	10, // [10:10] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	5,  // 6: onceward.v1.Policy.reclaim_within:type_name -> google.protobuf.Duration
+	1,  // 7: onceward.v1.Policy.late_keys:type_name -> onceward.v1.Policy.LateKeys
+	5,  // 8: onceward.v1.PolicyBounds.min_key_retention:type_name -> google.protobuf.Duration
+	5,  // 9: onceward.v1.PolicyBounds.max_key_retention:type_name -> google.protobuf.Duration
+	5,  // 10: onceward.v1.PolicyBounds.max_lease:type_name -> google.protobuf.Duration
+	11, // [11:11] is the sub-list for method output_type
+	11, // [11:11] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_onceward_v1_policy_proto_init() }

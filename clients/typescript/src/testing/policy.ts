@@ -12,8 +12,13 @@ export interface TestingPolicy {
   readonly defaultLeaseMs: number;
   /** The longest lease that a claim may ask for, in milliseconds. Default: 900,000. */
   readonly maxLeaseMs: number;
-  /** RECLAIM (default): the next claim gets the key. HOLD: the record is ambiguous until it is resolved or its retention ends. */
+  /** RECLAIM (default): the next claim gets the key, for `reclaimWithinS`. HOLD: the record is ambiguous until it is resolved or its retention ends. */
   readonly onLeaseExpiry: "RECLAIM" | "HOLD";
+  /**
+   * With RECLAIM: how long after a record's first claim the next claim gets a key whose lease expired; afterwards the record is
+   * ambiguous. Default: without a limit.
+   */
+  readonly reclaimWithinS: number;
   /** The largest payload of a result. Default: 64 KiB. */
   readonly maxResultBytes: number;
   /** Whether a claim without a fingerprint is refused. Default: false. */
@@ -34,6 +39,7 @@ const DEFAULT_POLICY: TestingPolicy = {
   defaultLeaseMs: CONTRACT_DEFAULTS.defaultLeaseMs,
   maxLeaseMs: CONTRACT_DEFAULTS.maxLeaseMs,
   onLeaseExpiry: CONTRACT_DEFAULTS.onLeaseExpiry,
+  reclaimWithinS: Number.POSITIVE_INFINITY,
   maxResultBytes: CONTRACT_DEFAULTS.maxResultBytes,
   requireFingerprint: CONTRACT_DEFAULTS.requireFingerprint,
   lateKeys: CONTRACT_DEFAULTS.lateKeys,
@@ -64,9 +70,11 @@ export function resolvePolicy(...layers: readonly Partial<TestingPolicy>[]): Res
   for (const layer of layers) checkFields(layer);
   const set: Partial<TestingPolicy> = Object.assign({}, ...layers);
   const policy: TestingPolicy = { ...DEFAULT_POLICY, ...set };
-  const { keyRetentionS, maxLeaseMs, defaultLeaseMs, lateKeys } = policy;
+  const { keyRetentionS, maxLeaseMs, defaultLeaseMs, onLeaseExpiry, lateKeys } = policy;
   const keptS = keyRetentionS + (lateKeys === "RUN" ? 0 : LATE_KEYS_MARGIN_S);
   const within = (retentionS = keptS) => (retentionS >= keyRetentionS ? keptS : retentionS);
+  const reclaimWithinS =
+    set.reclaimWithinS === undefined ? policy.reclaimWithinS : Math.min(set.reclaimWithinS, keyRetentionS);
   const resultRetentionS = within(set.resultRetentionS);
   const failureRetentionS = within(set.failureRetentionS ?? resultRetentionS);
   return {
@@ -75,6 +83,7 @@ export function resolvePolicy(...layers: readonly Partial<TestingPolicy>[]): Res
     resultRetentionS,
     failureRetentionS,
     defaultLeaseMs: Math.min(defaultLeaseMs, maxLeaseMs),
+    reclaimWithinS: onLeaseExpiry === "HOLD" ? 0 : reclaimWithinS,
   };
 }
 

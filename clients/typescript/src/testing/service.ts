@@ -296,7 +296,8 @@ export class MemoryService {
     if (held === undefined || timeMs(held.record.expiresAt) <= nowMs) return undefined;
     const { record } = held;
     const isLapsed = record.state === Record_State.IN_PROGRESS && timeMs(record.leaseExpiresAt) <= nowMs;
-    if (isLapsed && this.#policyFor(record.namespace).onLeaseExpiry === "HOLD")
+    const { reclaimWithinS } = this.#policyFor(record.namespace);
+    if (isLapsed && timeMs(record.firstClaimedAt) + reclaimWithinS * 1000 <= nowMs)
       record.state = Record_State.AMBIGUOUS;
     record.resultExpired = record.state === Record_State.COMPLETED && timeMs(record.resultExpiresAt) <= nowMs;
     if (record.resultExpired) delete record.result;

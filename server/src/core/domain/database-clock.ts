@@ -8,7 +8,7 @@ import { Refusal } from "./refusal.ts";
 export interface DatabaseClock {
   /**
    * Returns the latest time that may be taken for now when something ends whose end cannot be taken back, in
-   * milliseconds since the Unix epoch. Undefined: no bound is known.
+   * milliseconds since the Unix epoch: ahead of a clock that was set back. Undefined: no bound is known.
    */
   latestMs(): number | undefined;
   /** Returns whether the clock is not trusted: it was set, or another live replica saw it move differently. */
@@ -41,6 +41,11 @@ const ACCEPTED_AFTER_MS = 3_600_000;
  */
 const FIRST_WITHIN_MS = 15 * 60_000;
 const RETRY_AFTER_MS = 1000;
+/**
+ * How far `latestMs` may be ahead of a clock that was not set: the tolerance, and the error of a reading. What must not
+ * last longer ends at `latestMs` less this, if the clock was set back.
+ */
+export const LATEST_AHEAD_MS = 5000;
 
 /** Creates a watch that has not seen the clock yet. */
 export function createDatabaseClockWatch({
@@ -68,6 +73,8 @@ export function createDatabaseClockWatch({
   let seenSinceMs = 0;
 
   const disagreementMs = () => othersMovedMs - movedMs;
+  /** How much further forward another replica saw the clock move; a clock that was set back is not ahead of it. */
+  const movedForOthersMs = () => Math.max(0, othersMovedMs - Math.max(0, movedMs));
   const hasMoved = () => movedMs !== 0 || (othersMovedMs !== 0 && Math.abs(disagreementMs()) > TOLERANCE_MS);
 
   function trust(courseMs: number, uncertaintyMs: number): void {
@@ -89,7 +96,7 @@ export function createDatabaseClockWatch({
     latestMs: () =>
       trustedMs === undefined
         ? undefined
-        : trustedMs + nowMs() - Math.max(0, disagreementMs()) + trustedWithinMs + TOLERANCE_MS,
+        : trustedMs + nowMs() - movedForOthersMs() + trustedWithinMs + TOLERANCE_MS,
     hasMoved,
     /** Returns how far the clock is ahead of the previous clock, in milliseconds; 0: it was not set. */
     movedMs: () => movedMs,

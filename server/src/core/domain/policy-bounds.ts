@@ -14,7 +14,7 @@ import {
   type Range,
 } from "./fields.ts";
 import { describeLimitMs } from "./limits.ts";
-import { POLICY_FIELDS, type Policy, type PolicyOverrides } from "./policy.ts";
+import { POLICY_FIELDS, type Policy, type PolicyOverrides, resolvePolicy } from "./policy.ts";
 import type { Violation } from "./refusal.ts";
 
 /** The bounds of the policies that a tenant may set. */
@@ -43,13 +43,16 @@ export function boundsInForce(narrowed: NarrowedBounds): PolicyBounds {
 }
 
 /**
- * Returns a violation for every number of a policy that is beyond the bounds or contradicts another field. Fields are named as
+ * Returns a violation for every field of a policy that is beyond the bounds or contradicts another field. Fields are named as
  * in `policy.proto`, after `prefix`.
+ *
+ * @param inherits the policies that it inherits from, from the most general to the most specific.
  */
 export function policyViolations(
   policy: PolicyOverrides,
   bounds: PolicyBounds,
   prefix: string,
+  inherits: readonly PolicyOverrides[] = [],
 ): readonly Violation[] {
   const { minKeyRetentionS, maxKeyRetentionS, maxLeaseMs, maxResultBytes } = bounds;
   // A result may expire sooner than any key may.
@@ -58,11 +61,12 @@ export function policyViolations(
     keyRetentionS: { min: minKeyRetentionS, max: maxKeyRetentionS },
     resultRetentionS: result,
     failureRetentionS: result,
+    reclaimWithinS: result,
     defaultLeaseMs: { max: policy.maxLeaseMs ?? maxLeaseMs },
     maxLeaseMs: { max: maxLeaseMs },
     maxResultBytes: { max: maxResultBytes },
   };
-  return POLICY_FIELDS.flatMap((field) => {
+  const beyond = POLICY_FIELDS.flatMap((field) => {
     const value = policy[field.name];
     if (typeof value !== "number" || field.range === undefined) return [];
     const { min, max } = { ...field.range, ...narrowed[field.name] };
@@ -70,6 +74,14 @@ export function policyViolations(
     const description = `must be between ${describe(field, min)} and ${describe(field, max)}`;
     return [{ field: prefix + field.descriptor.name, description }];
   });
+  const isHeld = resolvePolicy(...inherits, policy).onLeaseExpiry === "HOLD";
+  if (!isHeld || policy.reclaimWithinS === undefined) return beyond;
+  // Both, because an update may set one of them alone.
+  return [
+    ...beyond,
+    { field: `${prefix}on_lease_expiry`, description: "must be RECLAIM where reclaim_within is set" },
+    { field: `${prefix}reclaim_within`, description: "needs on_lease_expiry RECLAIM" },
+  ];
 }
 
 /** Returns a limit of a field in words, with its unit. */

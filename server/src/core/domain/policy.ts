@@ -27,6 +27,8 @@ export interface Policy extends PlainFields<PolicyMessage> {
   readonly defaultLeaseMs: number;
   readonly maxLeaseMs: number;
   readonly onLeaseExpiry: OnLeaseExpiry;
+  /** Undefined: without a limit under RECLAIM; not at all under HOLD. */
+  readonly reclaimWithinS: number | undefined;
   readonly lateKeys: LateKeys;
 }
 
@@ -82,19 +84,21 @@ export const LATE_KEY_GRACE_S = (2 * MAX_KEY_AHEAD_MS) / 1000;
  * Returns the policy in force. Layers are given from the most general to the most specific.
  *
  * An unset retention follows the wider one (failure → result → key), and none is longer than the key's: a namespace that
- * shortens `keyRetentionS` shortens the others with it.
+ * shortens `keyRetentionS` shortens the others with it. HOLD has no `reclaimWithinS`, also not an inherited one.
  */
 export function resolvePolicy(...layers: readonly PolicyOverrides[]): PolicyInForce {
   const set: Partial<Policy> = Object.assign({}, ...layers.map(fieldsOf));
   const keyRetentionS = set.keyRetentionS ?? DEFAULT_POLICY.keyRetentionS;
   const resultRetentionS = Math.min(set.resultRetentionS ?? keyRetentionS, keyRetentionS);
   const maxLeaseMs = set.maxLeaseMs ?? DEFAULT_POLICY.maxLeaseMs;
+  const isReclaimed = set.reclaimWithinS !== undefined && set.onLeaseExpiry !== "HOLD";
   const policy = {
     ...DEFAULT_POLICY,
     ...set,
     keyRetentionS,
     resultRetentionS,
     failureRetentionS: Math.min(set.failureRetentionS ?? resultRetentionS, keyRetentionS),
+    reclaimWithinS: isReclaimed ? Math.min(set.reclaimWithinS, keyRetentionS) : undefined,
     maxLeaseMs,
     defaultLeaseMs: Math.min(set.defaultLeaseMs ?? DEFAULT_POLICY.defaultLeaseMs, maxLeaseMs),
   };

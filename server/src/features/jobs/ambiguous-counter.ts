@@ -12,12 +12,13 @@ const findHoldingTenants = {
 select t.id
   from unnest($1::int[]) as i (id)
   join tenants t on t.id = i.id
- where t.on_lease_expiry = 'HOLD'
-    or exists (select from namespaces n where n.tenant_id = t.id and n.on_lease_expiry = 'HOLD')
+ where t.on_lease_expiry = 'HOLD' or t.reclaim_within_s is not null
+    or exists (select from namespaces n
+                where n.tenant_id = t.id and (n.on_lease_expiry = 'HOLD' or n.reclaim_within_s is not null))
  order by t.id`,
 };
 
-/** Returns those of the tenants that have the policy HOLD, or a namespace with it: only they have ambiguous records. */
+/** Returns those of the tenants whose policy, or that of a namespace, holds expired leases: only they have ambiguous records. */
 export async function findTenantsThatHold(runner: Runner, ids: readonly number[]): Promise<number[]> {
   const rows = await runner.run<{ id: number }>(findHoldingTenants, [intArray(ids)]);
   return rows.map(({ id }) => id);
@@ -97,7 +98,7 @@ export function createAmbiguousCounter({
       work: countPage,
       onFailed,
     }),
-    /** Returns the last complete counts, by the tenant's label. A tenant without the policy HOLD has none. */
+    /** Returns the last complete counts, by the tenant's label. A tenant that holds no lease has none. */
     counts: () => counts,
   };
 }

@@ -39,7 +39,7 @@ export type RecordJobWork =
 
 /** Which ambiguous records are meant. */
 export interface AmbiguousFilter {
-  /** Those whose lease expired before this time, in milliseconds since the Unix epoch. */
+  /** Those that are ambiguous since before this time, in milliseconds since the Unix epoch. */
   readonly leaseExpiredBeforeMs: number;
   /** Empty: any. */
   readonly owner: string;
@@ -48,8 +48,8 @@ export interface AmbiguousFilter {
 }
 
 /**
- * Resolves the ambiguous records that match. No record begins to match after the job was created: its lease
- * would have to expire before `leaseExpiredBeforeMs`, which has passed.
+ * Resolves the ambiguous records that match. No record begins to match after the job was created: it would have to
+ * become ambiguous before `leaseExpiredBeforeMs`, which has passed.
  */
 export interface ResolveWork {
   readonly kind: "RESOLVE";
@@ -73,7 +73,7 @@ export function matches(
 ): boolean {
   return (
     record.phase.kind === "ambiguous" &&
-    record.leaseExpiresAtMs < leaseExpiredBeforeMs &&
+    record.phase.sinceMs < leaseExpiredBeforeMs &&
     (owner === "" || record.owner === owner) &&
     (checkpoint === "" || record.checkpoint?.name === checkpoint)
   );

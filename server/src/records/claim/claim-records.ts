@@ -11,14 +11,7 @@ import type { FillResult } from "../engine/large-results.ts";
 import { writtenRecords } from "../engine/read-records.ts";
 import type { RecordsDatabase } from "../engine/sharded-batcher.ts";
 import { claimAfterLoss, type RecordLoss } from "../late-keys.ts";
-import {
-  addMs,
-  answerClaim,
-  type ClaimCommand,
-  claimed,
-  type LiveRecord,
-  unfinishedPhase,
-} from "../record.ts";
+import { addMs, answerClaim, type ClaimCommand, claimed, type LiveRecord } from "../record.ts";
 import { createReplyRoom, type ReplyRoom } from "../reply-room.ts";
 import type { TokenFloor } from "../token-floor.ts";
 import {
@@ -161,14 +154,14 @@ function readGranted(
 
 /** Returns the record that a statement inserted for a command. */
 function newRecord(
-  { id, claimId, owner, fingerprint, leaseMs, keyRetentionS, onLeaseExpiry }: ClaimCommand,
+  { id, claimId, owner, fingerprint, leaseMs, keyRetentionS }: ClaimCommand,
   fencingToken: number,
   { grantedAtMs, answeredAtMs }: Grant,
 ): LiveRecord {
   const leaseExpiresAtMs = addMs(grantedAtMs, leaseMs);
   return {
     id,
-    phase: unfinishedPhase(leaseExpiresAtMs > grantedAtMs, onLeaseExpiry),
+    phase: { kind: "inProgress" },
     fencingToken: BigInt(fencingToken),
     attempt: 1,
     claimId,

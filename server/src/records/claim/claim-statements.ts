@@ -7,6 +7,7 @@ import {
   IN_KEY_ORDER,
   IS_APPENDED,
   IS_GIVEN_BACK,
+  isHeld,
   WITH_ROOM,
 } from "../engine/record-sql.ts";
 import type { ClaimCommand } from "../record.ts";
@@ -27,7 +28,7 @@ const PARAMETERS: Readonly<Record<string, string>> = {
   claim_id: "text",
   owner: "text",
   accepts_ambiguous: "boolean",
-  holds_on_lease_expiry: "boolean",
+  reclaim_within_s: "int",
   lease_ms: "int",
   key_retention_s: "int",
   result_retention_s: "int",
@@ -64,15 +65,16 @@ const INPUT = `with clock as materialized (
 const IS_YOUNG = "i.accepted_until_ms is null or extract(epoch from now()) * 1000 < i.accepted_until_ms";
 
 const INSERT = `insert into records as r (
-    tenant_id, namespace, key, fencing_token, state, attempt, holds_on_lease_expiry, accepts_ambiguous, lease_ms,
-    key_retention_s, result_retention_s, failure_retention_s, first_claimed_at, claimed_at, lease_expires_at,
+    tenant_id, namespace, key, fencing_token, state, attempt, holds_on_lease_expiry, reclaim_within_s, accepts_ambiguous,
+    lease_ms, key_retention_s, result_retention_s, failure_retention_s, first_claimed_at, claimed_at, lease_expires_at,
     expires_at, sweep_at, claim_id, owner, fingerprint)`;
 
 /** Returns the values of INSERT's columns. */
 function newRow({ of, token }: RowSource, state: string | number): string {
   const retentionsS = ["key_retention_s", "result_retention_s", "failure_retention_s"].map(of).join(", ");
   return `${["tenant_id", "namespace", "key"].map(of).join(", ")}, ${token}, ${state}, 1,
-         ${["holds_on_lease_expiry", "accepts_ambiguous", "lease_ms"].map(of).join(", ")}, ${retentionsS},
+         ${of("reclaim_within_s")} is not null, nullif(${of("reclaim_within_s")}, 0),
+         ${["accepts_ambiguous", "lease_ms"].map(of).join(", ")}, ${retentionsS},
          now(), now(), now() + ${of("lease_ms")} * interval '1 millisecond',
          now() + greatest(${of("key_retention_s")} * 1000::bigint, ${of("lease_ms")}) * interval '1 millisecond',
          now() + (least(${retentionsS}) * 1000::bigint
@@ -177,6 +179,7 @@ ${INPUT}, ended as materialized (
     state = ${STATE.inProgress},
     attempt = case when ${SAME_LIFE} then r.attempt + 1 else 1 end,
     holds_on_lease_expiry = excluded.holds_on_lease_expiry,
+    reclaim_within_s = excluded.reclaim_within_s,
     accepts_ambiguous = excluded.accepts_ambiguous,
     lease_ms = excluded.lease_ms,
     key_retention_s = excluded.key_retention_s,
@@ -218,7 +221,7 @@ ${INPUT}, ended as materialized (
          and (r.state = ${STATE.released}
               or (r.state = ${STATE.inProgress}
                   and r.lease_expires_at <= excluded.claimed_at
-                  and (not r.holds_on_lease_expiry or excluded.accepts_ambiguous))))
+                  and (not ${isHeld("excluded.claimed_at", "$15")} or excluded.accepts_ambiguous))))
   returning r.*
 )
 select ${WRITTEN_SELECT},
@@ -239,7 +242,7 @@ export function claimParameters(command: ClaimCommand, tokenFloor: number): read
     command.claimId,
     command.owner,
     command.acceptAmbiguous,
-    command.onLeaseExpiry === "HOLD",
+    command.reclaimWithinS ?? null,
     command.leaseMs,
     command.keyRetentionS,
     command.resultRetentionS,
@@ -261,7 +264,7 @@ export function claimArrays(commands: readonly ClaimCommand[], tokenFloor: numbe
     textArray(commands.map((command) => command.claimId)),
     textArray(commands.map((command) => command.owner)),
     booleanArray(commands.map((command) => command.acceptAmbiguous)),
-    booleanArray(commands.map((command) => command.onLeaseExpiry === "HOLD")),
+    intArray(commands.map((command) => command.reclaimWithinS)),
     intArray(commands.map((command) => command.leaseMs)),
     intArray(commands.map((command) => command.keyRetentionS)),
     intArray(commands.map((command) => command.resultRetentionS)),

@@ -56,7 +56,7 @@ export function parseClaim(request: ClaimRequest, principal: Principal): ParsedC
     owner,
     acceptAmbiguous,
     leaseMs: leaseMs ?? policy.defaultLeaseMs,
-    onLeaseExpiry: policy.onLeaseExpiry,
+    reclaimWithinS: policy.onLeaseExpiry === "HOLD" ? 0 : policy.reclaimWithinS,
     keyRetentionS,
     resultRetentionS: Math.min(stamped.resultRetentionS, keyRetentionS),
     failureRetentionS: Math.min(stamped.failureRetentionS, keyRetentionS),

@@ -1,7 +1,8 @@
 import type pg from "pg";
-import { clockMoved } from "../../core/domain/database-clock.ts";
+import { clockMoved, LATEST_AHEAD_MS } from "../../core/domain/database-clock.ts";
 import { intArray, textArray } from "../../core/store/sql-arrays.ts";
 import {
+  addMs,
   type LiveRecord,
   type Phase,
   type RecordId,
@@ -55,7 +56,7 @@ export function nameOfRow({ tenant_id, namespace, key }: IdRow): string {
 }
 
 /** The select list of a record `r` for a RecordRow. A statement adds its own columns, such as the result or the checkpoint. */
-export const RECORD_SELECT = `r.tenant_id, r.namespace, r.key, r.state, r.attempt, r.holds_on_lease_expiry, r.claim_id, r.owner,
+export const RECORD_SELECT = `r.tenant_id, r.namespace, r.key, r.state, r.attempt, r.holds_on_lease_expiry, r.reclaim_within_s, r.claim_id, r.owner,
        r.fencing_token::text as fencing_token,
        encode(r.fingerprint, 'hex') as fingerprint,
        extract(epoch from now()) * 1000 as now_ms,
@@ -87,6 +88,8 @@ export interface RecordRow extends IdRow, pg.QueryResultRow {
   readonly state: number;
   readonly attempt: number;
   readonly holds_on_lease_expiry: boolean;
+  /** Null: under HOLD, or without a limit. */
+  readonly reclaim_within_s: number | null;
   readonly claim_id: string;
   readonly owner: string;
   readonly fencing_token: string;
@@ -159,7 +162,7 @@ export function parseRecord(
 export function listedRecord(row: RecordRow, latestMs = Number.POSITIVE_INFINITY): LiveRecord {
   return {
     id: { tenantId: row.tenant_id, namespace: row.namespace, key: row.key },
-    phase: parsePhase(row, Math.min(row.now_ms, latestMs)),
+    phase: parsePhase(row, latestMs),
     fencingToken: BigInt(row.fencing_token),
     attempt: row.attempt,
     claimId: row.claim_id,
@@ -182,14 +185,14 @@ export function listedRecord(row: RecordRow, latestMs = Number.POSITIVE_INFINITY
   };
 }
 
-/** @param retentionNowMs by when the result's retention is counted; leases follow the database's clock as it is. */
-function parsePhase(row: RecordRow, retentionNowMs: number): Phase {
+/** Leases follow the database's clock as it is. @param latestMs as DatabaseClock. */
+function parsePhase(row: RecordRow, latestMs: number): Phase {
   switch (row.state) {
-    case STATE.inProgress:
-      return unfinishedPhase(
-        row.lease_expires_at_ms > row.now_ms,
-        row.holds_on_lease_expiry ? "HOLD" : "RECLAIM",
-      );
+    case STATE.inProgress: {
+      const times = { leaseExpiresAtMs: row.lease_expires_at_ms, heldFromMs: heldFromMs(row) };
+      const courseMs = latestMs === Number.POSITIVE_INFINITY ? row.now_ms : latestMs - LATEST_AHEAD_MS;
+      return unfinishedPhase(times, row.now_ms, Math.max(row.now_ms, courseMs));
+    }
     case STATE.released:
       return {
         kind: "released",
@@ -200,13 +203,21 @@ function parsePhase(row: RecordRow, retentionNowMs: number): Phase {
       return {
         kind: "completed",
         completedAtMs: required(row, "settled_at_ms"),
-        result: parseResult(row, retentionNowMs),
+        result: parseResult(row, Math.min(row.now_ms, latestMs)),
         resultDigest: Buffer.from(required(row, "result_digest"), "hex"),
         resultExpiresAtMs: required(row, "result_expires_at_ms"),
       };
     default:
       throw new Error(`unknown records.state ${row.state}`);
   }
+}
+
+/** Returns from when an expired lease is held, as `isHeld` does in SQL. */
+function heldFromMs({ holds_on_lease_expiry, reclaim_within_s, first_claimed_at_ms }: RecordRow): number {
+  if (!holds_on_lease_expiry) return Number.POSITIVE_INFINITY;
+  return reclaim_within_s === null
+    ? Number.NEGATIVE_INFINITY
+    : addMs(first_claimed_at_ms, reclaim_within_s * 1000);
 }
 
 /** Returns undefined once the result's retention has ended, even if the sweep has not deleted it yet. */

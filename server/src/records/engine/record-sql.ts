@@ -1,3 +1,4 @@
+import { LATEST_AHEAD_MS } from "../../core/domain/database-clock.ts";
 import { MAX_ATTEMPTS_SHOWN, MAX_REASON_CHARACTERS } from "../attempt.ts";
 import { FENCING_MARGIN_MS, MAX_INLINE_RESULT_BYTES, RESULT_KIND, STATE } from "./record-row.ts";
 
@@ -20,6 +21,23 @@ export function equalKeys(row: string, input: string, column = "key"): string {
      and ${row}.${column} >= ${input}.${column}
      and (${input}.tenant_id % 1, ${input}.tenant_id % -1) = (0, 0)`;
 }
+
+/**
+ * Returns the condition that an expired lease of `r` is held: under HOLD, or because the record's first claim is older than its
+ * `reclaim_within`. A clock that is set back does not make the claim younger, see LATEST_AHEAD_MS.
+ *
+ * @param now an expression for now. @param latest a parameter, as of `nowBy`.
+ */
+export function isHeld(now: string, latest: string): string {
+  const course = `to_timestamp(${latest}::float8 / 1000 - ${LATEST_AHEAD_MS / 1000})`;
+  return `(r.holds_on_lease_expiry
+     and (r.reclaim_within_s is null
+          or extract(epoch from greatest(${now}, ${course}) - r.first_claimed_at) >= r.reclaim_within_s))`;
+}
+
+/** From when an expired lease of `r` that is held at some time is held: not earlier than its end. */
+export const HELD_FROM =
+  "greatest(r.lease_expires_at, r.first_claimed_at + r.reclaim_within_s * interval '1 second')";
 
 /** The order in which a statement locks rows. */
 export const IN_KEY_ORDER = 'order by i.tenant_id, i.namespace collate "C", i.key collate "C"';
@@ -74,5 +92,5 @@ export function endedAttempt(of: { ended: string; ending: string; reason: string
            array[r.attempt::text, r.fencing_token::text, r.owner,
                  trim_scale(extract(epoch from r.claimed_at - to_timestamp(0)) * 1000)::text, r.checkpoint_name,
                  ${of.ended}, ${of.ending}, left(${of.reason}, ${MAX_REASON_CHARACTERS}),
-                 case when r.holds_on_lease_expiry then 'true' end${job[1]}]))`;
+                 case when r.holds_on_lease_expiry then coalesce(r.reclaim_within_s, 0)::text end${job[1]}]))`;
 }

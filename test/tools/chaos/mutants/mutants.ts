@@ -28,7 +28,7 @@ const CLAIMABLE = `((\${LIFE_ENDED}) and excluded.state <> \${STATE.forgotten})
          and (r.state = \${STATE.released}
               or (r.state = \${STATE.inProgress}
                   and r.lease_expires_at <= excluded.claimed_at
-                  and (not r.holds_on_lease_expiry or excluded.accepts_ambiguous))))`;
+                  and (not \${isHeld("excluded.claimed_at", "$15")} or excluded.accepts_ambiguous))))`;
 
 /** The defects that the checker has to catch, every time. */
 export const MUTANTS: readonly Mutant[] = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 from typing import Literal
 
 from .. import _limits
@@ -29,8 +30,12 @@ class TestingPolicy:
     default_lease_ms: int = _limits.DEFAULT_LEASE_MS
     #: The longest lease that a claim may ask for.
     max_lease_ms: int = _limits.DEFAULT_MAX_LEASE_MS
-    #: RECLAIM: the next claim gets the key. HOLD: the record is ambiguous until it is resolved.
+    #: RECLAIM: the next claim gets the key, within ``reclaim_within_s``. HOLD: the record is ambiguous until
+    #: it is resolved.
     on_lease_expiry: Literal["RECLAIM", "HOLD"] = "RECLAIM"
+    #: With RECLAIM: how long after a record's first claim the next claim gets a key whose lease expired;
+    #: afterwards the record is ambiguous. At most ``key_retention_s``. Default: without a limit.
+    reclaim_within_s: int | None = None
     #: The largest payload of a result.
     max_result_bytes: int = _limits.DEFAULT_MAX_RESULT_BYTES
     #: Whether a claim without a fingerprint is refused.
@@ -39,6 +44,15 @@ class TestingPolicy:
     #: granted. REFUSE: it is refused. REQUIRE_TIME: so it is, and a key whose time is
     #: unknown is refused. Unless RUN, records are kept for 10 minutes longer than ``key_retention_s``.
     late_keys: Literal["RUN", "REFUSE", "REQUIRE_TIME"] = "RUN"
+
+
+def reclaimed_ms(policy: TestingPolicy) -> float:
+    """Returns how long after a record's first claim an expired lease is taken over."""
+    if policy.on_lease_expiry == "HOLD":
+        return 0
+    if policy.reclaim_within_s is None:
+        return inf
+    return min(policy.reclaim_within_s, policy.key_retention_s) * 1000
 
 
 def kept_ms(policy: TestingPolicy, *retentions_s: int | None) -> int:

@@ -30,7 +30,7 @@ from ..v1.idempotency_pb2 import (
     ReleaseResponse,
 )
 from ..v1.record_pb2 import Record, Result
-from ._policy import TestingPolicy, kept_ms
+from ._policy import TestingPolicy, kept_ms, reclaimed_ms
 from ._refusals import Refused, raise_if_any
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -263,8 +263,9 @@ class Records:
             return None
         record = held.record
         lapsed = record.lease_expires_at.ToMilliseconds() <= self.now_ms
-        holds = self._policy_of(namespace).on_lease_expiry == "HOLD"
-        if record.state == Record.STATE_IN_PROGRESS and lapsed and holds:
+        age_ms = self.now_ms - record.first_claimed_at.ToMilliseconds()
+        is_held = age_ms >= reclaimed_ms(self._policy_of(namespace))
+        if record.state == Record.STATE_IN_PROGRESS and lapsed and is_held:
             record.state = Record.STATE_AMBIGUOUS
         if held.result is not None and record.result_expires_at.ToMilliseconds() <= self.now_ms:
             record.result_expired = True

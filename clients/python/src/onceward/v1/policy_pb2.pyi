@@ -11,7 +11,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Policy(_message.Message):
-    __slots__ = ("key_retention", "result_retention", "failure_retention", "default_lease", "max_lease", "on_lease_expiry", "max_result_bytes", "require_fingerprint", "late_keys", "provider_link")
+    __slots__ = ("key_retention", "result_retention", "failure_retention", "default_lease", "max_lease", "on_lease_expiry", "reclaim_within", "max_result_bytes", "require_fingerprint", "late_keys", "provider_link")
     class OnLeaseExpiry(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         ON_LEASE_EXPIRY_UNSPECIFIED: _ClassVar[Policy.OnLeaseExpiry]
@@ -36,6 +36,7 @@ class Policy(_message.Message):
     DEFAULT_LEASE_FIELD_NUMBER: _ClassVar[int]
     MAX_LEASE_FIELD_NUMBER: _ClassVar[int]
     ON_LEASE_EXPIRY_FIELD_NUMBER: _ClassVar[int]
+    RECLAIM_WITHIN_FIELD_NUMBER: _ClassVar[int]
     MAX_RESULT_BYTES_FIELD_NUMBER: _ClassVar[int]
     REQUIRE_FINGERPRINT_FIELD_NUMBER: _ClassVar[int]
     LATE_KEYS_FIELD_NUMBER: _ClassVar[int]
@@ -46,11 +47,12 @@ class Policy(_message.Message):
     default_lease: _duration_pb2.Duration
     max_lease: _duration_pb2.Duration
     on_lease_expiry: Policy.OnLeaseExpiry
+    reclaim_within: _duration_pb2.Duration
     max_result_bytes: int
     require_fingerprint: bool
     late_keys: Policy.LateKeys
     provider_link: str
-    def __init__(self, key_retention: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., result_retention: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., failure_retention: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., default_lease: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., max_lease: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., on_lease_expiry: _Optional[_Union[Policy.OnLeaseExpiry, str]] = ..., max_result_bytes: _Optional[int] = ..., require_fingerprint: bool = ..., late_keys: _Optional[_Union[Policy.LateKeys, str]] = ..., provider_link: _Optional[str] = ...) -> None: ...
+    def __init__(self, key_retention: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., result_retention: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., failure_retention: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., default_lease: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., max_lease: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., on_lease_expiry: _Optional[_Union[Policy.OnLeaseExpiry, str]] = ..., reclaim_within: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., max_result_bytes: _Optional[int] = ..., require_fingerprint: bool = ..., late_keys: _Optional[_Union[Policy.LateKeys, str]] = ..., provider_link: _Optional[str] = ...) -> None: ...
 
 class PolicyBounds(_message.Message):
     __slots__ = ("min_key_retention", "max_key_retention", "max_lease", "max_result_bytes")

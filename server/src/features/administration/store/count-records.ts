@@ -2,6 +2,7 @@ import { nowBy } from "../../../core/store/now-by.ts";
 import type { Runner } from "../../../core/store/pool.ts";
 import { fromRow, type RowOf } from "../../../core/store/rows.ts";
 import { STATE } from "../../../records/engine/record-row.ts";
+import { isHeld } from "../../../records/engine/record-sql.ts";
 
 /** Counts of a range of a namespace's records. */
 export interface RecordCounts {
@@ -30,7 +31,7 @@ with examined as materialized (
               when r.state = ${STATE.completed} then 'completed'
               when r.state = ${STATE.released} then 'released'
               when r.lease_expires_at > now() then 'inProgress'
-              when r.holds_on_lease_expiry then 'ambiguous'
+              when ${isHeld("now()", "$4")} then 'ambiguous'
               else 'lapsed' end as phase
     from records r
    where r.tenant_id = $1::int

@@ -194,7 +194,12 @@ function applyPolicyUpdate(
 ): PolicyOverrides {
   const becomes = POLICY_MESSAGES.merge(was, asked, masked);
   const violations = new Violations();
-  for (const { field, description } of policyViolations(becomes, boundsInForce(bounds), POLICY_PREFIX)) {
+  for (const { field, description } of policyViolations(
+    becomes,
+    boundsInForce(bounds),
+    POLICY_PREFIX,
+    inherits,
+  )) {
     if (masked.has(field)) violations.add(field, description);
   }
   violations.throwIfAny();

@@ -1,5 +1,6 @@
 import { nowBy } from "../../../core/store/now-by.ts";
 import type { Runner } from "../../../core/store/pool.ts";
+import { HELD_FROM, isHeld } from "../../../records/engine/record-sql.ts";
 import { type AmbiguousCursor, BEFORE_ALL_AMBIGUOUS } from "./list-ambiguous.ts";
 import type { RecordFilter } from "./list-records.ts";
 
@@ -22,6 +23,8 @@ const countMatchingRows = {
 with examined as materialized (
   select r.ambiguous_from, r.namespace, r.key,
          r.expires_at > ${nowBy("$9")}
+           and ${isHeld(nowBy("$9"), "$9")}
+           and ${HELD_FROM} < coalesce(to_timestamp($6::float8 / 1000), 'infinity')
            and ($5::text is null or r.namespace = $5::text)
            and ($7::text = '' or r.owner = $7::text)
            and ($8::text = '' or coalesce(r.checkpoint_name, '') = $8::text) as wanted

@@ -1,6 +1,7 @@
 import { nowBy } from "../../../core/store/now-by.ts";
 import type { Runner } from "../../../core/store/pool.ts";
 import { listedRecord, RECORD_SELECT } from "../../../records/engine/record-row.ts";
+import { HELD_FROM, isHeld } from "../../../records/engine/record-sql.ts";
 import { type ExaminedRow, keptAttemptOf, pageOf, type RecordFilter } from "./list-records.ts";
 
 /**
@@ -29,6 +30,8 @@ const scanAmbiguousRecords = {
   text: `
 with examined as materialized (
   select r.expires_at > ${nowBy("$14")}
+           and ${isHeld("now()", "$14")}
+           and ${HELD_FROM} < coalesce(to_timestamp($9::float8 / 1000), 'infinity')
            and ($5::text is null or r.namespace = $5::text)
            and starts_with(r.key, $6::text)
            and r.claimed_at >= coalesce(to_timestamp($7::float8 / 1000), '-infinity')

@@ -1,6 +1,7 @@
 import { nowBy } from "../../../core/store/now-by.ts";
 import type { Runner } from "../../../core/store/pool.ts";
 import { listedRecord, RECORD_SELECT, type RecordRow, STATE } from "../../../records/engine/record-row.ts";
+import { HELD_FROM, isHeld } from "../../../records/engine/record-sql.ts";
 
 /** A position in a tenant's records, which are ordered by namespace, then key, both by bytes. */
 export interface RecordCursor {
@@ -58,7 +59,8 @@ with examined as materialized (
            and r.claimed_at < coalesce(to_timestamp($8::float8 / 1000), 'infinity')
            and ($11::text = '' or r.owner = $11::text)
            and ($12::bytea is null or r.fingerprint = $12::bytea)
-           and r.lease_expires_at < coalesce(to_timestamp($13::float8 / 1000), 'infinity')
+           and case derived.state when ${FILTER_STATE.ambiguous} then ${HELD_FROM} else r.lease_expires_at end
+                 < coalesce(to_timestamp($13::float8 / 1000), 'infinity')
            and ($14::text = '' or coalesce(r.checkpoint_name, '') = $14::text)
            and coalesce(r.past_attempts @> $16::jsonb, $16::jsonb is null)
            and coalesce($9::int, derived.state) = derived.state as wanted,
@@ -66,7 +68,7 @@ with examined as materialized (
          null::bytea as checkpoint_state, null::text as result_metadata, null::bytea as result_payload
     from records r
    cross join lateral (
-     select case when r.state = ${STATE.inProgress} and r.holds_on_lease_expiry and r.lease_expires_at <= now()
+     select case when r.state = ${STATE.inProgress} and r.lease_expires_at <= now() and ${isHeld("now()", "$15")}
                  then ${FILTER_STATE.ambiguous} else r.state end as state
    ) derived
    where r.tenant_id = $1::int

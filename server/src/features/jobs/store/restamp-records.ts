@@ -1,7 +1,7 @@
 import { nowBy } from "../../../core/store/now-by.ts";
 import type { Runner } from "../../../core/store/pool.ts";
 import { FENCING_MARGIN_MS, RESULT_KIND, STATE } from "../../../records/engine/record-row.ts";
-import { equalKeys } from "../../../records/engine/record-sql.ts";
+import { equalKeys, isHeld } from "../../../records/engine/record-sql.ts";
 import type { ClaimedBefore, RetentionChange } from "../record-job.ts";
 import { type PageOutcome, pageRows, type RecordPage, runOnPage } from "./record-page.ts";
 
@@ -106,7 +106,7 @@ with page as materialized (
   select now() as now
 ), changed as (
   select ${NEW_EXPIRES_AT} as expires_at,
-         r.state = ${STATE.inProgress} and r.holds_on_lease_expiry and r.lease_expires_at <= m.now as is_ambiguous
+         r.state = ${STATE.inProgress} and r.lease_expires_at <= m.now and ${isHeld("m.now", "null")} as is_ambiguous
     from page p cross join moment m cross join records r
    where ${CHANGES}
 )
