@@ -287,6 +287,7 @@ CASE
     ELSE NULL::timestamp with time zone
 END) stored,
   reclaim_within_s integer,
+  unknown_since timestamp with time zone,
   constraint records_pkey PRIMARY KEY (tenant_id, namespace, key),
   constraint records_result_kind_check CHECK (((result_kind >= 1) AND (result_kind <= 2))),
   constraint records_state_check CHECK (((state >= 0) AND (state <= 3)))

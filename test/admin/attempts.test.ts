@@ -21,6 +21,23 @@ async function attempts({ admin }: AdministeredTenant): Promise<readonly string[
 }
 
 describeAdministration("the attempts of a record", (world) => {
+  test("have the last claim that was given back after the one whose outcome is unknown", async () => {
+    const one = await world().administeredTenant();
+    const past = async (owner: string, reason: string) => {
+      const { fencingToken } = await grant(one.caller, { owner, acceptAmbiguous: true });
+      await one.caller.release({ ...ORDER, fencingToken, reason, giveBack: true });
+    };
+    await grant(one.caller, { owner: "a" });
+    await endLeases(world().database, one.tenant);
+    await past("b", "not found");
+    await past("c", "still open");
+    expect(await attempts(one)).toEqual(["1 a SUPERSEDED", "2 c GIVEN_BACK (still open)"]);
+    const { fencingToken } = await grant(one.caller, { owner: "d", acceptAmbiguous: true });
+    expect(await attempts(one)).toEqual(["1 a SUPERSEDED", "2 c GIVEN_BACK (still open)", "2 d HELD"]);
+    await one.caller.complete({ ...ORDER, fencingToken, result: success("done") });
+    expect(await attempts(one)).toEqual(["1 a SUPERSEDED", "2 c GIVEN_BACK (still open)", "2 d COMPLETED"]);
+  });
+
   const kept = async ({ tenant }: AdministeredTenant) =>
     (
       await world().database.query<{ past: unknown[] | null; bytes: number | null }>(

@@ -186,7 +186,7 @@ describe("statements on shards", () => {
       NO_DEADLINE,
     );
     expect(extended).toMatchObject({ kind: "extended" });
-    await store.release([{ id: idOf(key), fencingToken: first, reason: "retry" }], NO_DEADLINE);
+    await store.release([{ id: idOf(key), fencingToken: first, reason: "retry", giveBack: false }], NO_DEADLINE);
     const second = (await claim(store, [key])).tokens.get(key) as bigint;
     expect(second).toBeGreaterThan(first);
     const [record] = await store.read([idOf(key)], NO_DEADLINE);
@@ -423,7 +423,7 @@ test("claims, completions, releases and take-overs commit in one phase", async (
     NO_DEADLINE,
   );
   const released = await store.release(
-    held.slice(50).map((each) => ({ ...each, reason: "retry" })),
+    held.slice(50).map((each) => ({ ...each, reason: "retry", giveBack: false })),
     NO_DEADLINE,
   );
   const again = await claim(

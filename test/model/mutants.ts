@@ -35,4 +35,5 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
   withoutLossMoves: { step: "stepLosing", invariants: ["oneLife"] },
   withoutRetentionKept: { step: "step", invariants: ["oneLife"] },
   withoutCompletedByClaim: { step: "step", invariants: ["firstAnswerRepeats"] },
+  withoutGivenBackHeld: { step: "step", invariants: ["searchChangesNothing"] },
 };

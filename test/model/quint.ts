@@ -36,6 +36,7 @@ export const INVARIANTS = {
   copiesBelongToTheirInstallation: 16,
   oneLife: 20,
   heldLeasesStay: 21,
+  searchChangesNothing: 22,
 } as const;
 
 /** A run that violates invariants. */

@@ -85,7 +85,8 @@ const OPERATIONS: Readonly<Record<string, (n: number) => Promise<unknown>>> = {
       ],
       NO_DEADLINE,
     ),
-  release_records: (n) => store.release([{ id: idOf(n), fencingToken: 2n, reason: "" }], NO_DEADLINE),
+  release_records: (n) =>
+    store.release([{ id: idOf(n), fencingToken: 2n, reason: "", giveBack: false }], NO_DEADLINE),
   extend_leases: (n) =>
     store.extendLease(
       [{ id: idOf(n), fencingToken: 2n, leaseMs: undefined, checkpoint: undefined }],

@@ -60,7 +60,7 @@ async function useAll(store: RecordStore): Promise<void> {
   if (alone === undefined || first === undefined || second === undefined)
     throw new Error("no claim was granted");
   await store.extendLease([{ ...alone, leaseMs: 60_000, checkpoint: undefined }], NO_DEADLINE);
-  await store.release([{ ...alone, reason: "retry" }], NO_DEADLINE);
+  await store.release([{ ...alone, reason: "retry", giveBack: false }], NO_DEADLINE);
   await claim(["alone"]);
   await store.complete(
     [{ ...first, result: LARGE, resultDigest: digestResult(LARGE), keyRetentionS: undefined }],

@@ -25,6 +25,8 @@ type acquired struct {
 	claimed   *oncewardv1.Claimed
 	sentAt    time.Duration
 	remaining time.Duration
+	// The earlier attempt whose outcome is unknown; nil if there is none.
+	earlier *unknownAttempt
 	// The operation was done before.
 	done *oncewardv1.ClaimResponse
 	// The claim has completed the key itself.
@@ -46,7 +48,7 @@ type acquisition struct {
 
 // acquire claims, and waits for another holder. If the context ends before the function may begin, returns its cause. After
 // every error, a claim that was granted nevertheless is released in the background.
-func (c *Client) acquire(ctx context.Context, operation *Operation) (*acquired, error) {
+func (c *Client) acquire(ctx context.Context, operation *Operation, waitUntil time.Time) (*acquired, error) {
 	request, refused := operation.request()
 	if refused != nil {
 		return nil, refused.about(operation.ref())
@@ -55,7 +57,7 @@ func (c *Client) acquire(ctx context.Context, operation *Operation) (*acquired, 
 	run := &acquisition{calls: c.calls, operation: operation, request: request}
 	ctx, end := c.calls.untilClosing(ctx)
 	defer end()
-	found, err := run.claimOrWait(ctx)
+	found, err := run.claimOrWait(ctx, waitUntil)
 	if err == nil {
 		return found, nil
 	}
@@ -74,8 +76,7 @@ func newClaimID() string {
 	return hex.EncodeToString(id[:])
 }
 
-func (a *acquisition) claimOrWait(ctx context.Context) (*acquired, error) {
-	waitUntil := time.Now().Add(a.operation.Wait)
+func (a *acquisition) claimOrWait(ctx context.Context, waitUntil time.Time) (*acquired, error) {
 	response, err := a.claim(ctx)
 	if err != nil {
 		// Only for the first call: once the service has named another holder, an outage doesn't make that untrue.
@@ -89,7 +90,11 @@ func (a *acquisition) claimOrWait(ctx context.Context) (*acquired, error) {
 	for lostClaims := 0; ; {
 		switch outcome := response.GetOutcome().(type) {
 		case *oncewardv1.ClaimResponse_Claimed:
+			earlier := unknownAttemptOf(response)
 			granted, err := a.renewIfLate(ctx, outcome.Claimed)
+			if granted != nil {
+				granted.earlier = earlier
+			}
 			if granted != nil || err != nil {
 				return granted, err
 			}

@@ -28,6 +28,7 @@ type Claim struct {
 	lease   *lease // nil if not guarded.
 	timeout time.Duration
 	codec   Codec // The run's; nil of a claim that a program made: JSONCodec.
+	earlier *unknownAttempt
 	unknown atomic.Pointer[OutcomeUnknownError]
 
 	around    *Claim // That of the function which started the run; nil outside of one.
@@ -127,13 +128,19 @@ func (c *Claim) complete(result *oncewardv1.Result) (*oncewardv1.CompleteRespons
 
 // release releases the claim, so that a retry runs at once. It never fails: the caller must see the function's error, and a
 // claim that can't be released ends with its lease.
-func (c *Claim) release(reason string) {
+func (c *Claim) release(reason string) { c.end(reason, false) }
+
+// giveBack gives the record back as it was before the claim. It never fails: a claim that can't be given back ends with its lease,
+// and the outcome is unknown again.
+func (c *Claim) giveBack(reason string) { c.end(reason, true) }
+
+func (c *Claim) end(reason string, givesBack bool) {
 	if c.lease == nil {
 		return
 	}
 	text := truncateUTF8(strings.ReplaceAll(reason, "\x00", ""), limits.MaxReleaseReasonBytes)
 	request := &oncewardv1.ReleaseRequest{
-		Namespace: c.Namespace, Key: c.Key, FencingToken: c.FencingToken, Reason: text,
+		Namespace: c.Namespace, Key: c.Key, FencingToken: c.FencingToken, Reason: text, GiveBack: givesBack,
 	}
 	_ = retry(context.Background(), time.Now().Add(c.timeout), func() error {
 		_, err := c.calls.do(context.Background(), releaseItem(request))

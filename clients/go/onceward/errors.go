@@ -111,8 +111,7 @@ func (e *InProgressError) Error() string { return e.Err.Error() }
 func (e *InProgressError) Unwrap() error { return e.Err }
 
 // AmbiguousError says that the last holder's lease expired, that it is unknown whether its effect happened, and that the
-// namespace's policy is HOLD. Nothing ran. Find out, and then run with Operation.AcceptAmbiguous, or let an administrator
-// resolve the record.
+// namespace's policy is HOLD. Nothing ran. Let Operation.Resolve find out, or an administrator resolve the record.
 type AmbiguousError struct {
 	Err *Error
 	// The last holder's name, as it gave it.
@@ -121,6 +120,8 @@ type AmbiguousError struct {
 	LeaseExpiredAt time.Time
 	// The last checkpoint; nil if none was saved.
 	Checkpoint *Checkpoint
+	// The error of Operation.Resolve; nil if there is none.
+	Cause error
 }
 
 func (e *AmbiguousError) Error() string { return e.Err.Error() }

@@ -1,6 +1,7 @@
 package onceward
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -45,6 +46,11 @@ type Operation struct {
 	// Whether to run although it is unknown if an earlier attempt had its effect: the caller has found out, or accepts a
 	// repetition.
 	AcceptAmbiguous bool
+	// Finds out what became of the effect of an earlier attempt whose lease ended without an outcome, for example by asking the
+	// provider for the claim's DeriveKey. Called under the claim, before the function, whether the namespace's policy is HOLD or
+	// RECLAIM. Unless it is known what happened, also after an error or a panic, the record is given back as it was. Not called with
+	// AcceptAmbiguous. Default: none.
+	Resolve func(ctx context.Context, claim *Claim) (Resolution, error)
 	// Returns whether an error of the function is permanent, so that it is stored as a TerminalError with its message, and every
 	// delivery gets it. Not called for a TerminalError, an OutcomeUnknownError or a NoEffectError. Default: no error is, or the
 	// client's.
@@ -179,7 +185,7 @@ func firstSet[T comparable](values ...T) T {
 // request returns the Claim of a run, without its claim id.
 func (o *Operation) request() (*oncewardv1.ClaimRequest, *Error) {
 	request := &oncewardv1.ClaimRequest{
-		Namespace: o.Namespace, Key: o.Key, Owner: o.Owner, AcceptAmbiguous: o.AcceptAmbiguous,
+		Namespace: o.Namespace, Key: o.Key, Owner: o.Owner, AcceptAmbiguous: o.AcceptAmbiguous || o.Resolve != nil,
 	}
 	if o.Fingerprint != nil {
 		fingerprint, err := Fingerprint(o.Fingerprint)

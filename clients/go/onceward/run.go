@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/onceward/onceward/clients/go/internal/timing"
+	oncewardv1 "github.com/onceward/onceward/clients/go/onceward/v1"
 )
 
 // Result is the result of a run.
@@ -104,26 +105,63 @@ func (c *Client) run(
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	found, err := c.acquire(ctx, &operation)
-	if err != nil {
-		return nil, err
-	}
-	if found.done != nil {
-		completed := found.done.GetCompleted()
-		if err := replay(completed, operation.Codec, operation.ref(), into); err != nil {
+	waitUntil := time.Now().Add(operation.Wait)
+	for {
+		found, err := c.acquire(ctx, &operation, waitUntil)
+		if err != nil {
 			return nil, err
 		}
-		return &facts{
-			replayed: true, guarded: true,
-			completedAt: timeOf(completed.GetCompletedAt()), expiresAt: timeOf(found.done.GetExpiresAt()),
-		}, nil
+		if found.done != nil {
+			return replayed(found.done, &operation, into)
+		}
+		stored, open, err := c.runUnder(ctx, &operation, found, waitUntil, fn, into)
+		if open == nil || err != nil {
+			return stored, err
+		}
+		until, end := c.calls.untilClosing(ctx)
+		err = sleep(until, open.retryAfter)
+		end()
+		if err != nil {
+			return nil, err
+		}
 	}
+}
+
+// replayed reads the value of an operation that was done before.
+func replayed(done *oncewardv1.ClaimResponse, operation *Operation, into any) (*facts, error) {
+	completed := done.GetCompleted()
+	if err := replay(completed, operation.Codec, operation.ref(), into); err != nil {
+		return nil, err
+	}
+	return &facts{
+		replayed: true, guarded: true,
+		completedAt: timeOf(completed.GetCompletedAt()), expiresAt: timeOf(done.GetExpiresAt()),
+	}, nil
+}
+
+// runUnder calls the function under a claim, unless Operation.Resolve finds out that its effect happened before. Returns a resolution if the
+// outcome is still open, and the run is to ask again.
+func (c *Client) runUnder(
+	ctx context.Context, operation *Operation, found *acquired, waitUntil time.Time,
+	fn func(context.Context, *Claim) (any, error), into any,
+) (*facts, *Resolution, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	claim := c.open(&operation, found, cancel)
+	claim := c.open(operation, found, cancel)
 	defer c.close(claim)
+	looked, err := lookFirst(ctx, claim, operation, waitUntil)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case looked.kind == outcomeOpen:
+		return nil, &looked, nil
+	case looked.kind == effectHappened:
+		stored, err := completeEffect(claim, operation.Codec, Effect{Value: looked.value}, into)
+		return stored, nil, err
+	}
 	value, err := claim.call(ctx, fn)
-	return finish(ctx, claim, &operation, Effect{value, err}, into)
+	stored, err := finish(ctx, claim, operation, Effect{value, err}, into)
+	return stored, nil, err
 }
 
 // checkType refuses a type of values that the codec would store without a part of them, or could not read: the function has not run.
@@ -151,6 +189,7 @@ func (c *Client) open(operation *Operation, found *acquired, cancel context.Canc
 	claim.FencingToken = found.claimed.GetFencingToken()
 	claim.Attempt = int(found.claimed.GetAttempt())
 	claim.Checkpoint = readCheckpoint(found.claimed.GetCheckpoint())
+	claim.earlier = found.earlier
 	claim.lease = &lease{claim: claim.ref(), extend: claim.heartbeat, onLost: func(why *Error) { cancel(why) }}
 	c.keep(claim.lease)
 	claim.lease.granted(found.sentAt, found.remaining)

@@ -3,12 +3,14 @@ package onceward
 import (
 	"context"
 	"sync"
+	"time"
 )
 
 // Seen returns whether the operation's key was completed before: false the first time, and true afterwards, for as long as the key
 // is remembered. At most once: the key is completed in the same call, so that after a false, the caller alone has to act, and no one
 // repeats what then fails. After an error it is unknown whether the key was completed: repeat with the same Operation.ClaimID, which
-// gets the first answer again. There is no lease, and no value: Lease, Codec and what judges errors have no effect.
+// gets the first answer again. There is no lease, and no value: Lease, Codec, Resolve and what judges
+// errors have no effect.
 //
 // Fails with the errors of Run from before the function.
 func (c *Client) Seen(ctx context.Context, operation Operation) (bool, error) {
@@ -26,8 +28,8 @@ func (c *Client) Seen(ctx context.Context, operation Operation) (bool, error) {
 	if ctx.Err() != nil {
 		return false, context.Cause(ctx)
 	}
-	operation.completes = true
-	found, err := c.acquire(ctx, &operation)
+	operation.completes, operation.Resolve = true, nil
+	found, err := c.acquire(ctx, &operation, time.Now().Add(operation.Wait))
 	if err != nil {
 		return false, err
 	}

@@ -14,7 +14,19 @@ import grpc
 from reports import Left, describe_claim, report_error, report_result
 from values import read_value, snake_case
 
-from onceward import BytesCodec, Claim, NoEffectError, Onceward, OutcomeUnknownError, TerminalError
+from onceward import (
+    BytesCodec,
+    Claim,
+    DidNotHappen,
+    Happened,
+    NoEffectError,
+    Onceward,
+    OutcomeUnknownError,
+    Resolution,
+    StillOpen,
+    TerminalError,
+    Unknown,
+)
 from onceward.outgoing import HttpKeys
 
 
@@ -27,24 +39,35 @@ def perform_runs(case: dict[str, Any]) -> object:
         closing = threading.Timer(case["closeAfterMs"] / 1000, client.close, [case.get("closeTimeoutMs")])
         closing.start()
     functions: list[dict[str, Any]] = []
+    searches: list[dict[str, Any]] = []
     outcomes = []
     for run in case["runs"]:
         if run.get("closeBefore"):
             client.close()
-        outcomes.append(_perform_run(client, run, functions))
+        outcomes.append(_perform_run(client, run, functions, searches))
     if closing is not None:
         closing.join()
     client.close()
-    return {"runs": outcomes, "functions": functions}
+    return {"runs": outcomes, "functions": functions, "searches": searches}
 
 
-def _perform_run(client: Onceward, run: dict[str, Any], functions: list[dict[str, Any]]) -> object:
+def _perform_run(
+    client: Onceward, run: dict[str, Any], functions: list[dict[str, Any]], searches: list[dict[str, Any]]
+) -> object:
     def function(claim: Claim) -> object:
         seen = describe_claim(claim)
         functions.append(seen)
         return _perform_steps(run["function"], claim, seen)
 
+    def resolve(claim: Claim) -> object:
+        seen = {**describe_claim(claim), "sinceMs": claim.ms_since_effect_may_have_begun}
+        searches.append(seen)
+        steps = run["resolve"][min(len(searches), len(run["resolve"])) - 1]
+        return _perform_steps(steps, claim, seen)
+
     namespace, key, options = options_of(run)
+    if "resolve" in run:
+        options["resolve"] = resolve
     try:
         with _left_after(run.get("cancelAfterMs")):
             if "seen" in run:
@@ -116,6 +139,8 @@ def _perform_steps(steps: list[dict[str, Any]], claim: Claim, seen: dict[str, An
             seen["lost"] = claim.lost.reason if claim.lost else None
         elif "return" in step:
             return read_value(step["return"])
+        elif (found := resolution_of(step)) is not None:
+            return found
         else:
             perform_other_step(step, claim, seen)
     return None
@@ -139,6 +164,17 @@ _CAUSES = {
     "rpcDeadline": RpcDeadline,
     "connectTimeout": lambda: ConnectTimeout("connect timeout"),
 }
+
+
+def resolution_of(step: dict[str, Any]) -> Resolution | None:
+    """Returns the answer of ``resolve`` that a step says; None for another step."""
+    if "happened" in step:
+        return Happened(read_value(step["happened"]))
+    if "stillOpen" in step:
+        return StillOpen(step["stillOpen"])
+    if "didNotHappen" in step:
+        return DidNotHappen()
+    return Unknown() if "unknown" in step else None
 
 
 def perform_other_step(step: dict[str, Any], claim: Any, seen: dict[str, Any]) -> None:

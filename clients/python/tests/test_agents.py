@@ -6,8 +6,16 @@ from typing import Any
 
 import pytest
 
-from onceward import InvalidRequestError, NoEffectError, Onceward, OutcomeUnknownError, current_claim
-from onceward.agents import AgentRun, Happened, ToolBlockedError, ToolCall, once_tool
+from onceward import (
+    DidNotHappen,
+    Happened,
+    InvalidRequestError,
+    NoEffectError,
+    Onceward,
+    OutcomeUnknownError,
+    current_claim,
+)
+from onceward.agents import AgentRun, ToolBlockedError, ToolCall, once_tool
 from onceward.testing import TestingOnceward, TestingPolicy
 
 _REFUND = {"order": "7", "cents": 100}
@@ -113,7 +121,7 @@ def test_a_call_whose_process_stopped_is_not_repeated_until_its_outcome_is_known
             assert [_reason(each) for each in agent.attempt(_refund())] == ["AMBIGUOUS"]
             testing.advance(30_000)
         assert len(agent.effects) == 1
-        [value] = agent.attempt(_refund(), resolve_ambiguous=lambda call, claim: Happened(call.arguments))
+        [value] = agent.attempt(_refund(), resolve=lambda claim, call: Happened(call.arguments))
         assert value == _REFUND
         assert agent.attempt(_refund()) == [_REFUND]
         assert len(agent.effects) == 1
@@ -128,7 +136,7 @@ def test_a_call_that_is_known_not_to_have_happened_runs(kind: str) -> None:
         agent = Agent(testing, kind)
         agent.attempt(_refund(), fails=_stop())
         testing.advance(30_000)
-        assert agent.attempt(_refund(), resolve_ambiguous=lambda call, claim: False) == ["done 2"]
+        assert agent.attempt(_refund(), resolve=lambda claim, call: DidNotHappen()) == ["done 2"]
 
 
 @pytest.mark.parametrize("on_crash", ["hold", "policy"])

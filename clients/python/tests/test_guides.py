@@ -105,7 +105,7 @@ def test_crashes(page: Page) -> None:
     payout = {"id": "payout-7", "created_at": datetime.now(timezone.utc)}
     names = page.run("crashes", bank=bank, transfer={"id": "transfer-1"}, payout=payout)
     assert page.effects == 3
-    assert names["pay"](payout, accept_ambiguous=False) == "payout-7"
+    assert names["pay"](payout) == "payout-7"
 
 
 def test_cron(page: Page) -> None:

@@ -10,7 +10,7 @@ import { appendFile, mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createOnceward } from "@onceward/client";
-import { aiSdkTools, createAgentRun } from "@onceward/client/agents";
+import { aiSdkTools, createAgentRun, didNotHappen, happened } from "@onceward/client/agents";
 import { generateText, jsonSchema, tool } from "ai";
 import { MockLanguageModelV4 } from "ai/test";
 import { findService, prove } from "./setup.ts";
@@ -48,9 +48,9 @@ async function runAgent(runId: string, ledger: string, isAsking: boolean): Promi
     runId,
     leaseMs: 1000,
     ...(isAsking && {
-      async resolveAmbiguous() {
+      async resolve() {
         const isRefunded = (await ordersIn(ledger)).includes("7");
-        return isRefunded ? { happened: true, value: "refunded" } : { happened: false };
+        return isRefunded ? happened("refunded") : didNotHappen();
       },
     }),
   });

@@ -29,7 +29,6 @@ export type { AgentRun } from "./agents/agent-run.ts";
 export { type AiSdkMessage, type AiSdkOptions, aiSdkTools } from "./agents/ai-sdk.ts";
 export { type BlockedReason, ToolBlockedError } from "./agents/blocked.ts";
 export { claimOf } from "./agents/claim-of.ts";
-export type { Resolution } from "./agents/hold.ts";
 export {
   type LangChainConfig,
   type LangChainOptions,
@@ -40,6 +39,7 @@ export type { AgentRunner, AgentRunOptions, ToolCall } from "./agents/options.ts
 export type { CallOrigin } from "./agents/slots.ts";
 export { threadRuns } from "./agents/thread-runs.ts";
 export { NoEffectError, OutcomeUnknownError } from "./run/outcome-unknown.ts";
+export { didNotHappen, happened, type Resolution, stillOpen, unknown } from "./run/resolution.ts";
 
 /**
  * Returns a run of an agent, to guard its tools: with `aiSdkTools`, `langChainTools`, or by its own `call`.

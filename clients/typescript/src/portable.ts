@@ -38,6 +38,15 @@ export type {
   Wrapped,
 } from "./run/namespace.ts";
 export { NoEffectError, OutcomeUnknownError } from "./run/outcome-unknown.ts";
+export {
+  didNotHappen,
+  happened,
+  type Resolution,
+  type Resolve,
+  stillOpen,
+  type UnresolvedClaim,
+  unknown,
+} from "./run/resolution.ts";
 export type { CodecRunOptions, JsonRunOptions, RunOptions, RunResult } from "./run/run-options.ts";
 export type { AccessToken, CredentialOptions, TokenSource } from "./transport/credentials.ts";
 export type { Api } from "./transport/unary-client.ts";

@@ -93,7 +93,7 @@ export function webhookOnce<Event>(
   options: WebhookOptions<Event>,
   fn: (event: Event, claim: Claim, headers: Headers) => unknown,
 ): (request: Request) => Promise<Response> {
-  const { source, fingerprint, onRejected = warnOfRejections() } = options;
+  const { source, fingerprint, resolve, onRejected = warnOfRejections() } = options;
   checkFunction("fn", fn);
   checkOptionalFunction("fingerprint", fingerprint);
   const handle = createEffectHandler(
@@ -102,6 +102,7 @@ export function webhookOnce<Event>(
       {
         ...options,
         fingerprint: fingerprint && (({ event, headers }) => fingerprint(event, headers)),
+        resolve: resolve && ((claim, { event }) => resolve(claim, event)),
       },
       ({ event, headers }) => source.createdAt?.(event, headers)?.getTime() ?? Number.NaN,
     ),

@@ -79,6 +79,7 @@ const ENDINGS: Readonly<Record<Attempt["ending"], Attempt_Ending>> = {
   released: Attempt_Ending.RELEASED,
   completed: Attempt_Ending.COMPLETED,
   resolved: Attempt_Ending.RESOLVED,
+  "given back": Attempt_Ending.GIVEN_BACK,
 };
 
 /** Returns an attempt with every field of the contract. */

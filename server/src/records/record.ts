@@ -76,10 +76,17 @@ export interface LiveRecord {
   readonly leaseExpiresAtMs: number;
   /** What was left of the lease when the database answered; negative after it ran out. */
   readonly leaseRemainingMs: number;
+  /** The claim that the newest one took over after its lease, so that its effect is unknown; unset: there is none. */
+  readonly unknown?: { readonly owner: string; readonly leaseExpiredAtMs: number } | undefined;
   readonly expiresAtMs: number;
   readonly checkpoint: Checkpoint | undefined;
   /** Set by the claim that replaced the key's ended record: when that one was first claimed. */
   readonly endedFirstClaimedAtMs?: number | undefined;
+}
+
+/** Returns whether the newest claim was given back, so that the record is what that claim had taken over. */
+export function isGivenBack({ leaseExpiresAtMs, unknown }: LiveRecord): boolean {
+  return unknown?.leaseExpiredAtMs === leaseExpiresAtMs;
 }
 
 /** Returns the time at which the database answered, on its own clock. */
@@ -191,7 +198,7 @@ export type ClaimOutcome = {
   readonly answeredAtMs: number | undefined;
 } & (
   | ({ readonly kind: "claimed" } & Begun &
-      Pick<LiveRecord, "fencingToken" | "leaseExpiresAtMs" | "leaseRemainingMs" | "checkpoint">)
+      Pick<LiveRecord, "fencingToken" | "leaseExpiresAtMs" | "leaseRemainingMs" | "checkpoint" | "unknown">)
   | ({
       /** The claim completed the record itself. */
       readonly kind: "recorded";
@@ -254,6 +261,7 @@ export function claimed(record: LiveRecord, repeated: boolean): ClaimOutcome {
     leaseExpiresAtMs: record.leaseExpiresAtMs,
     leaseRemainingMs: record.leaseRemainingMs,
     checkpoint: record.checkpoint,
+    unknown: record.unknown,
     ...granted,
   };
 }

@@ -3,7 +3,7 @@ import { MAX_RELEASE_REASON_BYTES } from "../core/domain/limits.ts";
 import type { Deadline } from "../core/domain/operation.ts";
 import type { Principal } from "../core/domain/tenant.ts";
 import { timestamp } from "../core/messages/violations.ts";
-import { bigintArray, textArray } from "../core/store/sql-arrays.ts";
+import { bigintArray, booleanArray, textArray } from "../core/store/sql-arrays.ts";
 import {
   type ReleaseRequest,
   type ReleaseResponse,
@@ -12,9 +12,9 @@ import {
 import { createBatchedWrite, type WriteParts, writeAll } from "./engine/batched-writes.ts";
 import { writtenRecords } from "./engine/read-records.ts";
 import { idColumns, type RecordRow, STATE, WRITTEN_SELECT } from "./engine/record-row.ts";
-import { IN_KEY_ORDER, OWN_CLAIM } from "./engine/record-sql.ts";
+import { endedAttempt, IN_KEY_ORDER, OWN_CLAIM } from "./engine/record-sql.ts";
 import type { RecordsDatabase } from "./engine/sharded-batcher.ts";
-import { type Contended, type LiveRecord, type RecordId, recordName } from "./record.ts";
+import { type Contended, isGivenBack, type LiveRecord, type RecordId, recordName } from "./record.ts";
 import { parseFencingToken, readRecordId } from "./request.ts";
 import { alreadyCompleted, ownRecord } from "./settlement.ts";
 import { countFenced, type SettlingOptions, type Steps } from "./steps.ts";
@@ -24,6 +24,8 @@ export interface ReleaseCommand {
   readonly id: RecordId;
   readonly fencingToken: bigint;
   readonly reason: string;
+  /** Restores the record that the claim took over, if its outcome is unknown. */
+  readonly giveBack: boolean;
 }
 
 /** Parses a Release. @throws Refusal as every parser (request.ts). */
@@ -32,7 +34,7 @@ function parseRelease(request: ReleaseRequest, principal: Principal): ReleaseCom
   const fencingToken = parseFencingToken(request, violations);
   violations.prose("reason", request.reason, { maxBytes: MAX_RELEASE_REASON_BYTES });
   violations.throwIfAny();
-  return { id, fencingToken, reason: request.reason };
+  return { id, fencingToken, reason: request.reason, giveBack: request.giveBack };
 }
 
 /** The answer to a Release. */
@@ -47,6 +49,9 @@ export interface Release {
  * @throws Refusal RECORD_NOT_FOUND, CLAIM_SUPERSEDED, ALREADY_COMPLETED.
  */
 export function answerRelease(record: LiveRecord | undefined, command: ReleaseCommand): Release | Contended {
+  // Repeated: giving back has raised the token.
+  if (command.giveBack && record?.fencingToken === command.fencingToken + 1n && isGivenBack(record))
+    return { kind: "released", expiresAtMs: record.expiresAtMs };
   const own = ownRecord(record, command.fencingToken);
   switch (own.phase.kind) {
     case "released":
@@ -60,23 +65,55 @@ export function answerRelease(record: LiveRecord | undefined, command: ReleaseCo
   }
 }
 
+const GIVES_BACK = "i.give_back and r.unknown_since is not null";
+
+/** Returns what an update sets a column to when the claim is given back, and when it is released. */
+const either = (givenBack: string, released: string) =>
+  `case when ${GIVES_BACK} then ${givenBack} else ${released} end`;
+
+/** A column of the attempt that the claim took over. */
+const takenOver = (field: string) => `r.past_attempts -> -1 ->> '${field}'`;
+
 /**
  * Releases many claims, each only if its token is the row's and the claim is still in progress, even if its
  * lease has run out.
+ *
+ * A claim that is given back restores what it took over. The token rises, so that a late heartbeat of the claim does not
+ * renew the restored lease. The claim becomes the last but one of the past attempts, instead of an earlier one that was given back,
+ * because the last one is that which may have had its effect.
  */
 const releaseRecords = {
   name: "release_records",
   text: `
 with input as materialized (
   select *
-    from unnest($1::int[], $2::text[], $3::text[], $4::bigint[], $5::text[])
-           as i (tenant_id, namespace, key, fencing_token, release_reason)
+    from unnest($1::int[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::boolean[])
+           as i (tenant_id, namespace, key, fencing_token, release_reason, give_back)
    ${IN_KEY_ORDER}
 ), applied as (
   update records as r set
-    state = ${STATE.released},
-    settled_at = now(),
-    release_reason = i.release_reason
+    state = ${either(`${STATE.inProgress}`, `${STATE.released}`)},
+    settled_at = ${either("null", "now()")},
+    release_reason = ${either("null", "i.release_reason")},
+    fencing_token = ${either("r.fencing_token + 1", "r.fencing_token")},
+    attempt = ${either("r.attempt - 1", "r.attempt")},
+    owner = ${either(`coalesce(${takenOver("owner")}, '')`, "r.owner")},
+    claim_id = ${either("''", "r.claim_id")},
+    holds_on_lease_expiry = ${either(`${takenOver("holds")} is not null`, "r.holds_on_lease_expiry")},
+    reclaim_within_s = ${either(`nullif((${takenOver("holds")})::int, 0)`, "r.reclaim_within_s")},
+    claimed_at = ${either(`to_timestamp((${takenOver("claimed")})::numeric / 1000)`, "r.claimed_at")},
+    lease_expires_at = ${either("r.unknown_since", "r.lease_expires_at")},
+    past_attempts = ${either(
+      `case when r.past_attempts -> -2 ->> 'ending' = 'given back' then r.past_attempts - -1 - -1
+           else r.past_attempts - -1 end
+           || ${endedAttempt({
+             ended: "trim_scale(extract(epoch from now() - to_timestamp(0)) * 1000)::text",
+             ending: "'given back'",
+             reason: "i.release_reason",
+           })}
+           || (r.past_attempts -> -1)`,
+      "r.past_attempts",
+    )}
   from input i
   where ${OWN_CLAIM}
   returning r.*
@@ -98,6 +135,7 @@ export function createReleaseRecords(database: RecordsDatabase, { readings, limi
       ...idColumns(commands.map((command) => command.id)),
       bigintArray(commands.map((command) => command.fencingToken)),
       textArray(commands.map((command) => command.reason || undefined)),
+      booleanArray(commands.map((command) => command.giveBack)),
     ],
     readWritten: writtenRecords,
     maxInFlight: MAX_IN_FLIGHT,

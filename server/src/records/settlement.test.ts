@@ -16,7 +16,7 @@ const ANSWERS = {
   Complete: (record: LiveRecord | undefined, fencingToken: bigint, resultDigest: Uint8Array) =>
     answerComplete(record, { id, fencingToken, result: DONE, resultDigest, keyRetentionS: undefined }),
   Release: (record: LiveRecord | undefined, fencingToken: bigint) =>
-    answerRelease(record, { id, fencingToken, reason: "" }),
+    answerRelease(record, { id, fencingToken, reason: "", giveBack: false }),
   ExtendLease: (record: LiveRecord | undefined, fencingToken: bigint) =>
     answerExtendLease(record, { id, fencingToken, leaseMs: undefined, checkpoint: undefined }),
 };

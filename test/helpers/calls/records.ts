@@ -40,6 +40,7 @@ export async function ageRecords(
     "first_claimed_at",
     "claimed_at",
     "lease_expires_at",
+    "unknown_since",
     "settled_at",
     "expires_at",
     "result_expires_at",

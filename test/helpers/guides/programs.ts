@@ -57,7 +57,7 @@ await onceward.api.claim({ namespace: "payouts", key: "payout-7" });
 await bank.payOut("payout-7", { idempotencyKey: "the dead holder's" });
 testing.clock.advance(60_000);
 `,
-    after: `assert.equal(effects, 3); assert.equal(await pay(payout, false), "payout-7");`,
+    after: `assert.equal(effects, 3); assert.equal(await pay(payout), "payout-7");`,
   },
   "late-retries.md": {
     before: `

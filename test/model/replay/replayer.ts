@@ -193,7 +193,7 @@ async function call(replay: Replay, { command, keyAgeMinutes }: CallStep): Promi
       return { kind: alreadyCompleted ? "completed before" : "completed" };
     }
     case "release":
-      await caller.release({ ...record, fencingToken });
+      await caller.release({ ...record, fencingToken, giveBack: command.givesBack });
       return { kind: "released" };
     case "extend":
       await caller.extendLease({ ...record, fencingToken });

@@ -16,6 +16,7 @@ export interface ModelCommand {
   readonly completes: boolean;
   /** 0: as stored at the claim. */
   readonly retention: number;
+  readonly givesBack: boolean;
 }
 
 /** The model's answer to a call. */

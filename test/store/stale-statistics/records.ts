@@ -29,7 +29,7 @@ export const RECORDS_WORK: ExplainedWork = {
       ),
     release: (pool) =>
       createRecordStore(pool, UNLIMITED).release(
-        BATCH.map((n) => ({ id: idOf(n + 1), fencingToken: 1n, reason: "" })),
+        BATCH.map((n) => ({ id: idOf(n + 1), fencingToken: 1n, reason: "", giveBack: false })),
         NO_DEADLINE,
       ),
     "extend leases": (pool) =>

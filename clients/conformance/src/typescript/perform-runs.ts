@@ -6,11 +6,16 @@ import {
   type Claim,
   type CodecRunOptions,
   createOnceward,
+  didNotHappen,
+  happened,
   NoEffectError,
   type Onceward,
   OutcomeUnknownError,
+  type Resolve,
   type RunOptions,
+  stillOpen,
   TerminalError,
+  unknown,
 } from "../../../typescript/src/index.ts";
 import { reportCheckpoint, reportError, reportResult } from "./report.ts";
 import { readValue, writeValue } from "./values.ts";
@@ -38,6 +43,8 @@ interface Run {
   readonly seen?: readonly string[];
   /** The steps of the function. */
   readonly function: readonly Step[];
+  /** The steps of each call of `resolve`; the last one's serve all further ones. Default: the run has none. */
+  readonly resolve?: readonly (readonly ResolveStep[])[];
   /** Ends the run for its caller so long after it began. */
   readonly cancelAfterMs?: number;
 }
@@ -63,6 +70,14 @@ export type Step =
       };
     };
 
+/** A step of `resolve`: what a function does, or an answer. */
+export type ResolveStep =
+  | Step
+  | { readonly happened: unknown }
+  | { readonly didNotHappen: true }
+  | { readonly stillOpen: number }
+  | { readonly unknown: true };
+
 /** The causes of `throwCaused`. */
 const CAUSES = {
   noEffect: new NoEffectError("no effect"),
@@ -85,18 +100,22 @@ export async function performRuns(action: RunCase): Promise<object> {
     closeAfterMs === undefined
       ? undefined
       : sleep(closeAfterMs).then(() => onceward.close({ timeoutMs: closeTimeoutMs }));
-  const functions: Seen[] = [];
+  const seen = { functions: [] as Seen[], searches: [] as Seen[] };
   const outcomes: object[] = [];
   for (const run of runs) {
     if (run.closeBefore) await onceward.close();
-    outcomes.push(await performRun(onceward, run, functions));
+    outcomes.push(await performRun(onceward, run, seen));
   }
   await closing;
   await onceward.close();
-  return { runs: outcomes, functions };
+  return { runs: outcomes, ...seen };
 }
 
-async function performRun(onceward: Onceward, run: Run, functions: Seen[]): Promise<object> {
+async function performRun(
+  onceward: Onceward,
+  run: Run,
+  { functions, searches }: { readonly functions: Seen[]; readonly searches: Seen[] },
+): Promise<object> {
   const { options: { codec, fingerprint, ...options } = {}, cancelAfterMs, terminalErrors } = run;
   const classifyError = (error: unknown) =>
     error instanceof Error && terminalErrors?.includes(error.message) ? "terminal" : "release";
@@ -108,6 +127,7 @@ async function performRun(onceward: Onceward, run: Run, functions: Seen[]): Prom
     ...(codec === "bytes" && { codec: bytesCodec }),
     ...(cancelAfterMs !== undefined && { signal: abortAfter(cancelAfterMs) }),
     ...(terminalErrors !== undefined && { classifyError }),
+    ...(run.resolve !== undefined && { resolve: performSearches(run.resolve, searches) }),
   } as CodecRunOptions<unknown>;
   const { seen } = run;
   try {
@@ -122,6 +142,24 @@ async function performRun(onceward: Onceward, run: Run, functions: Seen[]): Prom
   } catch (error) {
     return reportError(error);
   }
+}
+
+/** Returns a `resolve` whose calls perform these steps, and note what they saw. */
+function performSearches(calls: readonly (readonly ResolveStep[])[], searches: Seen[]): Resolve {
+  const rest = [...calls];
+  return async (claim) => {
+    const seen = { ...describeClaim(claim), sinceMs: claim.msSinceEffectMayHaveBegun };
+    searches.push(seen);
+    const steps = (rest.length > 1 ? rest.shift() : rest[0]) ?? [];
+    for (const step of steps) {
+      if ("happened" in step) return happened(readValue(step.happened));
+      if ("didNotHappen" in step) return didNotHappen();
+      if ("stillOpen" in step) return stillOpen({ retryAfterMs: step.stillOpen });
+      if ("unknown" in step) return unknown();
+      await perform([step], claim, seen);
+    }
+    return unknown();
+  };
 }
 
 /** Returns a signal that aborts with the platform's AbortError. */

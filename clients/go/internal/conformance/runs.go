@@ -33,6 +33,7 @@ type runCase struct {
 type run struct {
 	Options        options  `json:"options"`
 	Function       []step   `json:"function"`
+	Resolve        [][]step `json:"resolve"`
 	TerminalErrors []string `json:"terminalErrors"`
 	CancelAfterMs  *float64 `json:"cancelAfterMs"`
 	CloseBefore    bool     `json:"closeBefore"`
@@ -69,6 +70,10 @@ type step struct {
 	ThrowCaused    *throwCaused    `json:"throwCaused"`
 	MarkUnknown    *string         `json:"markUnknown"`
 	Panic          *string         `json:"panic"`
+	Happened       json.RawMessage `json:"happened"`
+	DidNotHappen   bool            `json:"didNotHappen"`
+	StillOpen      *float64        `json:"stillOpen"`
+	Unknown        bool            `json:"unknown"`
 }
 
 type throwCaused struct {
@@ -164,12 +169,12 @@ func performRuns(line []byte) (any, error) {
 			closeWithin(client, given.CloseTimeoutMs)
 		})
 	}
-	functions, outcomes := []report{}, []report{}
+	functions, searches, outcomes := []report{}, []report{}, []report{}
 	for _, each := range given.Runs {
 		if each.CloseBefore {
 			closeWithin(client, nil)
 		}
-		outcome, err := performRun(client, each, &functions)
+		outcome, err := performRun(client, each, &functions, &searches)
 		if err != nil {
 			return nil, err
 		}
@@ -177,7 +182,7 @@ func performRuns(line []byte) (any, error) {
 	}
 	<-closed
 	closeWithin(client, nil)
-	return report{"runs": outcomes, "functions": functions}, nil
+	return report{"runs": outcomes, "functions": functions, "searches": searches}, nil
 }
 
 // tokensOf returns a source that gives each token once, and the last one for all later calls.
@@ -198,10 +203,15 @@ func closeWithin(client *onceward.Client, timeoutMs *float64) {
 	_ = client.Close(ctx) // Again of a closed connection.
 }
 
-func performRun(client *onceward.Client, given run, functions *[]report) (outcome report, failed error) {
+func performRun(
+	client *onceward.Client, given run, functions, searches *[]report,
+) (outcome report, failed error) {
 	operation, err := operationOf(given)
 	if err != nil {
 		return nil, err
+	}
+	if given.Resolve != nil {
+		operation.Resolve = performSearches(given.Resolve, searches)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -242,6 +252,32 @@ func performSeen(ctx context.Context, client *onceward.Client, operation oncewar
 		return reportError(err)
 	}
 	return report{"seen": seen}
+}
+
+// performSearches returns a function whose calls perform these steps, the last ones again and again, and note what they saw.
+func performSearches(calls [][]step, searches *[]report) func(context.Context, *onceward.Claim) (onceward.Resolution, error) {
+	return func(ctx context.Context, claim *onceward.Claim) (onceward.Resolution, error) {
+		seen := describeClaim(claim)
+		seen["sinceMs"] = claim.SinceEffectMayHaveBegun().Seconds() * 1000
+		*searches = append(*searches, seen)
+		for _, each := range calls[min(len(*searches), len(calls))-1] {
+			switch {
+			case each.Happened != nil:
+				value, err := readValue(each.Happened)
+				return onceward.Happened(value), err
+			case each.DidNotHappen:
+				return onceward.DidNotHappen(), nil
+			case each.StillOpen != nil:
+				return onceward.StillOpen(duration(*each.StillOpen)), nil
+			case each.Unknown:
+				return onceward.Unknown(), nil
+			}
+			if _, err := performSteps(ctx, []step{each}, claim, seen); err != nil {
+				return onceward.Unknown(), err
+			}
+		}
+		return onceward.Unknown(), nil
+	}
 }
 
 func operationOf(given run) (onceward.Operation, error) {

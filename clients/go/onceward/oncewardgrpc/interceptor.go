@@ -49,6 +49,8 @@ type Options struct {
 	KeyOptional bool
 	// How long a call waits for another one with its key before it fails with ABORTED. Default: not at all.
 	Wait time.Duration
+	// Finds out what became of an earlier attempt; onceward.Happened takes the response message. See onceward.Operation.
+	Resolve func(ctx context.Context, claim *onceward.Claim, request proto.Message) (onceward.Resolution, error)
 	// Returns the call's identity, as onceward.Fingerprint takes it. Default: the request message.
 	Fingerprint func(ctx context.Context, request proto.Message) any
 	// Returns whether an error with this code is the operation's outcome, to be replayed. Default: INVALID_ARGUMENT, NOT_FOUND,
@@ -211,6 +213,11 @@ func (g *guard) operation(ctx context.Context, request proto.Message, method, se
 		IsTerminal: func(error) bool { return false },
 	}
 	operation.KeyCreatedAt, _ = onceward.KeyTime(key)
+	if g.Resolve != nil {
+		operation.Resolve = func(ctx context.Context, claim *onceward.Claim) (onceward.Resolution, error) {
+			return g.Resolve(ctx, claim, request)
+		}
+	}
 	if g.Wait == 0 {
 		operation.OnInProgress = onceward.FailInProgress
 	}

@@ -52,6 +52,8 @@ type Options struct {
 	MissingKey MissingKey
 	// How long a request waits for another one with its key before it is answered with 409. Default: not at all.
 	Wait time.Duration
+	// Finds out what became of an earlier attempt; onceward.Happened takes a Response, to be sent and stored. See onceward.Operation.
+	Resolve func(r *http.Request, claim *onceward.Claim) (onceward.Resolution, error)
 	// Returns the request's identity, as onceward.Fingerprint takes it: the same key with another one is answered with 422.
 	// Default: method, path, query and body: JSON by its value, a multipart form by its parts, without the boundary; for ACP, the
 	// body alone.
@@ -249,6 +251,7 @@ func (g *guard) run(w http.ResponseWriter, r *http.Request, operation onceward.O
 			stop()
 			ended <- outcome
 		}()
+		operation.Resolve = g.policy.resolve(r)
 		result, err := onceward.RunDetailed(ctx, g.client, operation,
 			func(ctx context.Context, claim *onceward.Claim) (*response, error) {
 				g.next.ServeHTTP(recorder, r.WithContext(context.WithValue(ctx, claimKey{}, claim)))

@@ -110,6 +110,40 @@ type Response struct {
 	Body []byte
 }
 
+// resolve returns what finds out about an earlier attempt at a request; nil if the options have none.
+func (p *policy) resolve(r *http.Request) func(context.Context, *onceward.Claim) (onceward.Resolution, error) {
+	if p.Resolve == nil {
+		return nil
+	}
+	return func(ctx context.Context, claim *onceward.Claim) (onceward.Resolution, error) {
+		found, err := p.Resolve(r.WithContext(ctx), claim)
+		value, happened := found.Value()
+		if !happened || err != nil {
+			return found, err
+		}
+		sent, isResponse := value.(Response)
+		if !isResponse {
+			return found, fmt.Errorf("oncewardhttp: what happened must be a Response, is a %T", value)
+		}
+		body := sent.Body
+		if body == nil {
+			body = []byte{}
+		}
+		return onceward.Happened(&response{sent.Status, p.storedHeader(sent.Header), body}), nil
+	}
+}
+
+// storedHeader returns the headers that are replayed.
+func (p *policy) storedHeader(sent http.Header) map[string]string {
+	header := map[string]string{}
+	for name, values := range sent {
+		if name = strings.ToLower(name); p.replayed[name] {
+			header[name] = strings.Join(values, ", ")
+		}
+	}
+	return header
+}
+
 // Verdict is what a response says about its operation.
 type Verdict int
 
@@ -219,12 +253,7 @@ func (r *recorder) outcome(ctx context.Context, policy *policy) (*response, erro
 	case verdict == Release:
 		return nil, why
 	}
-	whole := &response{status: r.status, header: map[string]string{}}
-	for name, values := range r.sent {
-		if name = strings.ToLower(name); policy.replayed[name] {
-			whole.header[name] = strings.Join(values, ", ")
-		}
-	}
+	whole := &response{status: r.status, header: policy.storedHeader(r.sent)}
 	if !r.streamed {
 		whole.body = append([]byte{}, r.body...)
 	}

@@ -32,6 +32,8 @@ type Options[Message any] struct {
 	Owner      string
 	IsTerminal func(error) bool
 	OnError    onceward.OnError
+	// Finds out what became of an earlier attempt. See onceward.Operation.
+	Resolve func(ctx context.Context, claim *onceward.Claim, message Message) (onceward.Resolution, error)
 	// Returns the operation's key, as its producer made it, such as an order's number; never the id of a delivery. A message for which
 	// it fails, or returns "", is refused.
 	Key func(Message) (string, error)
@@ -235,6 +237,11 @@ func (o *Options[Message]) operation(message Message) (onceward.Operation, error
 	}
 	if o.Wait == 0 {
 		operation.OnInProgress = onceward.FailInProgress
+	}
+	if o.Resolve != nil {
+		operation.Resolve = func(ctx context.Context, claim *onceward.Claim) (onceward.Resolution, error) {
+			return o.Resolve(ctx, claim, message)
+		}
 	}
 	var err error
 	if operation.Key, err = o.Key(message); err != nil {

@@ -26,6 +26,12 @@ type record struct {
 	lease   time.Duration
 	// Kept beyond its retention, to distinguish a repeated Complete from a different one. Nil: the claim completed the record.
 	stored *oncewardv1.Result
+	// What the newest claim took over after its lease; nil if it took over nothing.
+	unknown *oncewardv1.Ambiguous
+	// When the claim that it took over was granted.
+	begunAt *timestamppb.Timestamp
+	// The token of the newest claim, if it was given back.
+	givenBack int64
 }
 
 // message returns the record as Lookup returns it; nil if there is none.
@@ -185,6 +191,7 @@ func (s *Service) claim(request *oncewardv1.ClaimRequest) (*oncewardv1.ClaimResp
 		response.Outcome = &oncewardv1.ClaimResponse_Claimed{Claimed: &oncewardv1.Claimed{
 			FencingToken: met.GetFencingToken(), Attempt: met.GetAttempt(), FirstClaimedAt: met.GetFirstClaimedAt(),
 			LeaseExpiresAt: met.GetLeaseExpiresAt(), LeaseRemaining: durationpb.New(met.leaseLeft(s.now)), Checkpoint: met.GetCheckpoint(),
+			Unknown: met.unknown,
 		}}
 	}
 	response.ExpiresAt = met.GetExpiresAt()
@@ -213,6 +220,12 @@ func (s *Service) grant(request *oncewardv1.ClaimRequest, previous *record, poli
 		LeaseExpiresAt: timestamppb.New(s.now.Add(lease)),
 		ExpiresAt:      timestamppb.New(s.now.Add(max(policy.kept(policy.KeyRetention), lease))),
 	}}
+	if state := previous.GetState(); state == oncewardv1.Record_STATE_AMBIGUOUS || state == oncewardv1.Record_STATE_IN_PROGRESS {
+		granted.begunAt = previous.GetClaimedAt()
+		granted.unknown = &oncewardv1.Ambiguous{
+			Owner: previous.GetOwner(), Attempt: previous.GetAttempt(), LeaseExpiredAt: previous.GetLeaseExpiresAt(),
+		}
+	}
 	if len(granted.Fingerprint) == 0 {
 		granted.Fingerprint = request.GetFingerprint()
 	}
@@ -279,11 +292,21 @@ func sizeOf(result *oncewardv1.Result) int {
 // Release implements the RPC.
 func (s *Service) Release(_ context.Context, request *oncewardv1.ReleaseRequest) (*oncewardv1.ReleaseResponse, error) {
 	return answer(s, Release, func() (*oncewardv1.ReleaseResponse, error) {
+		if found := s.find(request); request.GetGiveBack() && found != nil && found.givenBack == request.GetFencingToken() {
+			return &oncewardv1.ReleaseResponse{ExpiresAt: found.GetExpiresAt()}, nil
+		}
 		held, err := s.own(request, oncewardv1.Record_STATE_RELEASED)
 		if err != nil {
 			return nil, err
 		}
-		if held.State != oncewardv1.Record_STATE_RELEASED {
+		if last := held.unknown; request.GetGiveBack() && last != nil {
+			// Another token, so that the claim can't extend or settle what it gave back.
+			s.lastToken++
+			held.givenBack, held.claimID, held.FencingToken = held.FencingToken, "", s.lastToken
+			held.Attempt, held.Owner = last.GetAttempt(), last.GetOwner()
+			held.ClaimedAt, held.LeaseExpiresAt = held.begunAt, last.GetLeaseExpiredAt()
+			s.notify()
+		} else if held.State != oncewardv1.Record_STATE_RELEASED {
 			held.State, held.ReleaseReason = oncewardv1.Record_STATE_RELEASED, request.GetReason()
 			held.ReleasedAt = timestamppb.New(s.now)
 			s.notify()

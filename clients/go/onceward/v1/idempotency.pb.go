@@ -369,7 +369,10 @@ type Claimed struct {
 	Attempt        int32                  `protobuf:"varint,4,opt,name=attempt,proto3" json:"attempt,omitempty"`
 	FirstClaimedAt *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=first_claimed_at,json=firstClaimedAt,proto3" json:"first_claimed_at,omitempty"`
 	// The last checkpoint of an earlier holder; unset if none was saved.
-	Checkpoint    *Checkpoint `protobuf:"bytes,6,opt,name=checkpoint,proto3" json:"checkpoint,omitempty"`
+	Checkpoint *Checkpoint `protobuf:"bytes,6,opt,name=checkpoint,proto3" json:"checkpoint,omitempty"`
+	// Set if the claim took over another one whose lease had expired, so that it is unknown whether that one had its effect. Its
+	// checkpoint is unset.
+	Unknown       *Ambiguous `protobuf:"bytes,7,opt,name=unknown,proto3" json:"unknown,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -442,6 +445,13 @@ func (x *Claimed) GetFirstClaimedAt() *timestamppb.Timestamp {
 func (x *Claimed) GetCheckpoint() *Checkpoint {
 	if x != nil {
 		return x.Checkpoint
+	}
+	return nil
+}
+
+func (x *Claimed) GetUnknown() *Ambiguous {
+	if x != nil {
+		return x.Unknown
 	}
 	return nil
 }
@@ -843,7 +853,10 @@ type ReleaseRequest struct {
 	Key          string                 `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
 	FencingToken int64                  `protobuf:"varint,3,opt,name=fencing_token,json=fencingToken,proto3" json:"fencing_token,omitempty"`
 	// The reason, for people who read the record.
-	Reason        string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
+	Reason string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
+	// For a claim that had no effect and did not find out about that of Claimed.unknown: the record becomes what it was before
+	// the claim, with the owner, attempt and lease of then. AMBIGUOUS stays so. Ignored if Claimed.unknown was unset.
+	GiveBack      bool `protobuf:"varint,5,opt,name=give_back,json=giveBack,proto3" json:"give_back,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -904,6 +917,13 @@ func (x *ReleaseRequest) GetReason() string {
 		return x.Reason
 	}
 	return ""
+}
+
+func (x *ReleaseRequest) GetGiveBack() bool {
+	if x != nil {
+		return x.GiveBack
+	}
+	return false
 }
 
 type ReleaseResponse struct {
@@ -1901,7 +1921,7 @@ const file_onceward_v1_idempotency_proto_rawDesc = "" +
 	"expires_at\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\texpiresAt\x12;\n" +
 	"\vserver_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"serverTimeB\t\n" +
-	"\aoutcome\"\xd1\x02\n" +
+	"\aoutcome\"\x83\x03\n" +
 	"\aClaimed\x12#\n" +
 	"\rfencing_token\x18\x01 \x01(\x03R\ffencingToken\x12D\n" +
 	"\x10lease_expires_at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x0eleaseExpiresAt\x12B\n" +
@@ -1910,7 +1930,8 @@ const file_onceward_v1_idempotency_proto_rawDesc = "" +
 	"\x10first_claimed_at\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x0efirstClaimedAt\x127\n" +
 	"\n" +
 	"checkpoint\x18\x06 \x01(\v2\x17.onceward.v1.CheckpointR\n" +
-	"checkpoint\"\xbe\x01\n" +
+	"checkpoint\x120\n" +
+	"\aunknown\x18\a \x01(\v2\x16.onceward.v1.AmbiguousR\aunknown\"\xbe\x01\n" +
 	"\n" +
 	"InProgress\x12\x14\n" +
 	"\x05owner\x18\x01 \x01(\tR\x05owner\x12\x18\n" +
@@ -1942,13 +1963,14 @@ const file_onceward_v1_idempotency_proto_rawDesc = "" +
 	"\fcompleted_at\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\vcompletedAt\x129\n" +
 	"\n" +
 	"expires_at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\texpiresAt\x12+\n" +
-	"\x11already_completed\x18\x03 \x01(\bR\x10alreadyCompleted\"\xe6\x01\n" +
+	"\x11already_completed\x18\x03 \x01(\bR\x10alreadyCompleted\"\x83\x02\n" +
 	"\x0eReleaseRequest\x126\n" +
 	"\tnamespace\x18\x01 \x01(\tB\x18\xc2\xe1\x18\x14P\x01Z\x10Record.namespaceR\tnamespace\x12$\n" +
 	"\x03key\x18\x02 \x01(\tB\x12\xc2\xe1\x18\x0eP\x01Z\n" +
 	"Record.keyR\x03key\x12A\n" +
 	"\rfencing_token\x18\x03 \x01(\x03B\x1c\xc2\xe1\x18\x18P\x01Z\x14Record.fencing_tokenR\ffencingToken\x123\n" +
-	"\x06reason\x18\x04 \x01(\tB\x1b\xc2\xe1\x18\x17Z\x15Record.release_reasonR\x06reason\"L\n" +
+	"\x06reason\x18\x04 \x01(\tB\x1b\xc2\xe1\x18\x17Z\x15Record.release_reasonR\x06reason\x12\x1b\n" +
+	"\tgive_back\x18\x05 \x01(\bR\bgiveBack\"L\n" +
 	"\x0fReleaseResponse\x129\n" +
 	"\n" +
 	"expires_at\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\texpiresAt\"\xbb\x02\n" +
@@ -2093,65 +2115,66 @@ var file_onceward_v1_idempotency_proto_depIdxs = []int32{
 	25, // 13: onceward.v1.Claimed.lease_remaining:type_name -> google.protobuf.Duration
 	26, // 14: onceward.v1.Claimed.first_claimed_at:type_name -> google.protobuf.Timestamp
 	27, // 15: onceward.v1.Claimed.checkpoint:type_name -> onceward.v1.Checkpoint
-	26, // 16: onceward.v1.InProgress.lease_expires_at:type_name -> google.protobuf.Timestamp
-	25, // 17: onceward.v1.InProgress.retry_after:type_name -> google.protobuf.Duration
-	28, // 18: onceward.v1.Completed.result:type_name -> onceward.v1.Result
-	26, // 19: onceward.v1.Completed.completed_at:type_name -> google.protobuf.Timestamp
-	26, // 20: onceward.v1.Ambiguous.lease_expired_at:type_name -> google.protobuf.Timestamp
-	27, // 21: onceward.v1.Ambiguous.checkpoint:type_name -> onceward.v1.Checkpoint
-	26, // 22: onceward.v1.Recorded.completed_at:type_name -> google.protobuf.Timestamp
-	28, // 23: onceward.v1.CompleteRequest.result:type_name -> onceward.v1.Result
-	25, // 24: onceward.v1.CompleteRequest.retention:type_name -> google.protobuf.Duration
-	26, // 25: onceward.v1.CompleteResponse.completed_at:type_name -> google.protobuf.Timestamp
-	26, // 26: onceward.v1.CompleteResponse.expires_at:type_name -> google.protobuf.Timestamp
-	26, // 27: onceward.v1.ReleaseResponse.expires_at:type_name -> google.protobuf.Timestamp
-	25, // 28: onceward.v1.ExtendLeaseRequest.lease:type_name -> google.protobuf.Duration
-	27, // 29: onceward.v1.ExtendLeaseRequest.checkpoint:type_name -> onceward.v1.Checkpoint
-	26, // 30: onceward.v1.ExtendLeaseResponse.lease_expires_at:type_name -> google.protobuf.Timestamp
-	25, // 31: onceward.v1.ExtendLeaseResponse.lease_remaining:type_name -> google.protobuf.Duration
-	26, // 32: onceward.v1.ExtendLeaseResponse.expires_at:type_name -> google.protobuf.Timestamp
-	29, // 33: onceward.v1.LookupResponse.record:type_name -> onceward.v1.Record
-	26, // 34: onceward.v1.LookupResponse.server_time:type_name -> google.protobuf.Timestamp
-	18, // 35: onceward.v1.BatchRequest.items:type_name -> onceward.v1.BatchRequestItem
-	18, // 36: onceward.v1.BatchStreamRequest.items:type_name -> onceward.v1.BatchRequestItem
-	25, // 37: onceward.v1.BatchStreamRequest.timeout:type_name -> google.protobuf.Duration
-	0,  // 38: onceward.v1.BatchRequestItem.claim:type_name -> onceward.v1.ClaimRequest
-	8,  // 39: onceward.v1.BatchRequestItem.complete:type_name -> onceward.v1.CompleteRequest
-	10, // 40: onceward.v1.BatchRequestItem.release:type_name -> onceward.v1.ReleaseRequest
-	12, // 41: onceward.v1.BatchRequestItem.extend_lease:type_name -> onceward.v1.ExtendLeaseRequest
-	14, // 42: onceward.v1.BatchRequestItem.lookup:type_name -> onceward.v1.LookupRequest
-	21, // 43: onceward.v1.BatchResponse.items:type_name -> onceward.v1.BatchResponseItem
-	21, // 44: onceward.v1.BatchStreamResponse.items:type_name -> onceward.v1.BatchResponseItem
-	22, // 45: onceward.v1.BatchStreamResponse.error:type_name -> onceward.v1.BatchItemError
-	2,  // 46: onceward.v1.BatchResponseItem.claim:type_name -> onceward.v1.ClaimResponse
-	9,  // 47: onceward.v1.BatchResponseItem.complete:type_name -> onceward.v1.CompleteResponse
-	11, // 48: onceward.v1.BatchResponseItem.release:type_name -> onceward.v1.ReleaseResponse
-	13, // 49: onceward.v1.BatchResponseItem.extend_lease:type_name -> onceward.v1.ExtendLeaseResponse
-	15, // 50: onceward.v1.BatchResponseItem.lookup:type_name -> onceward.v1.LookupResponse
-	22, // 51: onceward.v1.BatchResponseItem.error:type_name -> onceward.v1.BatchItemError
-	30, // 52: onceward.v1.BatchItemError.reason:type_name -> onceward.v1.ErrorReason
-	24, // 53: onceward.v1.BatchItemError.metadata:type_name -> onceward.v1.BatchItemError.MetadataEntry
-	23, // 54: onceward.v1.BatchItemError.field_violations:type_name -> onceward.v1.FieldViolation
-	25, // 55: onceward.v1.BatchItemError.retry_delay:type_name -> google.protobuf.Duration
-	0,  // 56: onceward.v1.IdempotencyService.Claim:input_type -> onceward.v1.ClaimRequest
-	8,  // 57: onceward.v1.IdempotencyService.Complete:input_type -> onceward.v1.CompleteRequest
-	10, // 58: onceward.v1.IdempotencyService.Release:input_type -> onceward.v1.ReleaseRequest
-	12, // 59: onceward.v1.IdempotencyService.ExtendLease:input_type -> onceward.v1.ExtendLeaseRequest
-	14, // 60: onceward.v1.IdempotencyService.Lookup:input_type -> onceward.v1.LookupRequest
-	16, // 61: onceward.v1.IdempotencyService.Batch:input_type -> onceward.v1.BatchRequest
-	17, // 62: onceward.v1.IdempotencyService.BatchStream:input_type -> onceward.v1.BatchStreamRequest
-	2,  // 63: onceward.v1.IdempotencyService.Claim:output_type -> onceward.v1.ClaimResponse
-	9,  // 64: onceward.v1.IdempotencyService.Complete:output_type -> onceward.v1.CompleteResponse
-	11, // 65: onceward.v1.IdempotencyService.Release:output_type -> onceward.v1.ReleaseResponse
-	13, // 66: onceward.v1.IdempotencyService.ExtendLease:output_type -> onceward.v1.ExtendLeaseResponse
-	15, // 67: onceward.v1.IdempotencyService.Lookup:output_type -> onceward.v1.LookupResponse
-	19, // 68: onceward.v1.IdempotencyService.Batch:output_type -> onceward.v1.BatchResponse
-	20, // 69: onceward.v1.IdempotencyService.BatchStream:output_type -> onceward.v1.BatchStreamResponse
-	63, // [63:70] is the sub-list for method output_type
-	56, // [56:63] is the sub-list for method input_type
-	56, // [56:56] is the sub-list for extension type_name
-	56, // [56:56] is the sub-list for extension extendee
-	0,  // [0:56] is the sub-list for field type_name
+	6,  // 16: onceward.v1.Claimed.unknown:type_name -> onceward.v1.Ambiguous
+	26, // 17: onceward.v1.InProgress.lease_expires_at:type_name -> google.protobuf.Timestamp
+	25, // 18: onceward.v1.InProgress.retry_after:type_name -> google.protobuf.Duration
+	28, // 19: onceward.v1.Completed.result:type_name -> onceward.v1.Result
+	26, // 20: onceward.v1.Completed.completed_at:type_name -> google.protobuf.Timestamp
+	26, // 21: onceward.v1.Ambiguous.lease_expired_at:type_name -> google.protobuf.Timestamp
+	27, // 22: onceward.v1.Ambiguous.checkpoint:type_name -> onceward.v1.Checkpoint
+	26, // 23: onceward.v1.Recorded.completed_at:type_name -> google.protobuf.Timestamp
+	28, // 24: onceward.v1.CompleteRequest.result:type_name -> onceward.v1.Result
+	25, // 25: onceward.v1.CompleteRequest.retention:type_name -> google.protobuf.Duration
+	26, // 26: onceward.v1.CompleteResponse.completed_at:type_name -> google.protobuf.Timestamp
+	26, // 27: onceward.v1.CompleteResponse.expires_at:type_name -> google.protobuf.Timestamp
+	26, // 28: onceward.v1.ReleaseResponse.expires_at:type_name -> google.protobuf.Timestamp
+	25, // 29: onceward.v1.ExtendLeaseRequest.lease:type_name -> google.protobuf.Duration
+	27, // 30: onceward.v1.ExtendLeaseRequest.checkpoint:type_name -> onceward.v1.Checkpoint
+	26, // 31: onceward.v1.ExtendLeaseResponse.lease_expires_at:type_name -> google.protobuf.Timestamp
+	25, // 32: onceward.v1.ExtendLeaseResponse.lease_remaining:type_name -> google.protobuf.Duration
+	26, // 33: onceward.v1.ExtendLeaseResponse.expires_at:type_name -> google.protobuf.Timestamp
+	29, // 34: onceward.v1.LookupResponse.record:type_name -> onceward.v1.Record
+	26, // 35: onceward.v1.LookupResponse.server_time:type_name -> google.protobuf.Timestamp
+	18, // 36: onceward.v1.BatchRequest.items:type_name -> onceward.v1.BatchRequestItem
+	18, // 37: onceward.v1.BatchStreamRequest.items:type_name -> onceward.v1.BatchRequestItem
+	25, // 38: onceward.v1.BatchStreamRequest.timeout:type_name -> google.protobuf.Duration
+	0,  // 39: onceward.v1.BatchRequestItem.claim:type_name -> onceward.v1.ClaimRequest
+	8,  // 40: onceward.v1.BatchRequestItem.complete:type_name -> onceward.v1.CompleteRequest
+	10, // 41: onceward.v1.BatchRequestItem.release:type_name -> onceward.v1.ReleaseRequest
+	12, // 42: onceward.v1.BatchRequestItem.extend_lease:type_name -> onceward.v1.ExtendLeaseRequest
+	14, // 43: onceward.v1.BatchRequestItem.lookup:type_name -> onceward.v1.LookupRequest
+	21, // 44: onceward.v1.BatchResponse.items:type_name -> onceward.v1.BatchResponseItem
+	21, // 45: onceward.v1.BatchStreamResponse.items:type_name -> onceward.v1.BatchResponseItem
+	22, // 46: onceward.v1.BatchStreamResponse.error:type_name -> onceward.v1.BatchItemError
+	2,  // 47: onceward.v1.BatchResponseItem.claim:type_name -> onceward.v1.ClaimResponse
+	9,  // 48: onceward.v1.BatchResponseItem.complete:type_name -> onceward.v1.CompleteResponse
+	11, // 49: onceward.v1.BatchResponseItem.release:type_name -> onceward.v1.ReleaseResponse
+	13, // 50: onceward.v1.BatchResponseItem.extend_lease:type_name -> onceward.v1.ExtendLeaseResponse
+	15, // 51: onceward.v1.BatchResponseItem.lookup:type_name -> onceward.v1.LookupResponse
+	22, // 52: onceward.v1.BatchResponseItem.error:type_name -> onceward.v1.BatchItemError
+	30, // 53: onceward.v1.BatchItemError.reason:type_name -> onceward.v1.ErrorReason
+	24, // 54: onceward.v1.BatchItemError.metadata:type_name -> onceward.v1.BatchItemError.MetadataEntry
+	23, // 55: onceward.v1.BatchItemError.field_violations:type_name -> onceward.v1.FieldViolation
+	25, // 56: onceward.v1.BatchItemError.retry_delay:type_name -> google.protobuf.Duration
+	0,  // 57: onceward.v1.IdempotencyService.Claim:input_type -> onceward.v1.ClaimRequest
+	8,  // 58: onceward.v1.IdempotencyService.Complete:input_type -> onceward.v1.CompleteRequest
+	10, // 59: onceward.v1.IdempotencyService.Release:input_type -> onceward.v1.ReleaseRequest
+	12, // 60: onceward.v1.IdempotencyService.ExtendLease:input_type -> onceward.v1.ExtendLeaseRequest
+	14, // 61: onceward.v1.IdempotencyService.Lookup:input_type -> onceward.v1.LookupRequest
+	16, // 62: onceward.v1.IdempotencyService.Batch:input_type -> onceward.v1.BatchRequest
+	17, // 63: onceward.v1.IdempotencyService.BatchStream:input_type -> onceward.v1.BatchStreamRequest
+	2,  // 64: onceward.v1.IdempotencyService.Claim:output_type -> onceward.v1.ClaimResponse
+	9,  // 65: onceward.v1.IdempotencyService.Complete:output_type -> onceward.v1.CompleteResponse
+	11, // 66: onceward.v1.IdempotencyService.Release:output_type -> onceward.v1.ReleaseResponse
+	13, // 67: onceward.v1.IdempotencyService.ExtendLease:output_type -> onceward.v1.ExtendLeaseResponse
+	15, // 68: onceward.v1.IdempotencyService.Lookup:output_type -> onceward.v1.LookupResponse
+	19, // 69: onceward.v1.IdempotencyService.Batch:output_type -> onceward.v1.BatchResponse
+	20, // 70: onceward.v1.IdempotencyService.BatchStream:output_type -> onceward.v1.BatchStreamResponse
+	64, // [64:71] is the sub-list for method output_type
+	57, // [57:64] is the sub-list for method input_type
+	57, // [57:57] is the sub-list for extension type_name
+	57, // [57:57] is the sub-list for extension extendee
+	0,  // [0:57] is the sub-list for field type_name
 }
 
 func init() { file_onceward_v1_idempotency_proto_init() }

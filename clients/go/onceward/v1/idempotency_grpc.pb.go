@@ -67,7 +67,7 @@ type IdempotencyServiceClient interface {
 	// Errors: INVALID_REQUEST; RESULT_TOO_LARGE (the claim is kept); CLAIM_SUPERSEDED; ALREADY_COMPLETED with another
 	// result; ALREADY_RELEASED; RECORD_NOT_FOUND.
 	Complete(ctx context.Context, in *CompleteRequest, opts ...grpc.CallOption) (*CompleteResponse, error)
-	// Gives up an unfinished claim, so that a retry can run at once. It can be repeated.
+	// Gives up an unfinished claim, so that a retry can run at once, or gives back what it took over. It can be repeated.
 	//
 	// Errors: INVALID_REQUEST; CLAIM_SUPERSEDED; ALREADY_COMPLETED; RECORD_NOT_FOUND.
 	Release(ctx context.Context, in *ReleaseRequest, opts ...grpc.CallOption) (*ReleaseResponse, error)
@@ -227,7 +227,7 @@ type IdempotencyServiceServer interface {
 	// Errors: INVALID_REQUEST; RESULT_TOO_LARGE (the claim is kept); CLAIM_SUPERSEDED; ALREADY_COMPLETED with another
 	// result; ALREADY_RELEASED; RECORD_NOT_FOUND.
 	Complete(context.Context, *CompleteRequest) (*CompleteResponse, error)
-	// Gives up an unfinished claim, so that a retry can run at once. It can be repeated.
+	// Gives up an unfinished claim, so that a retry can run at once, or gives back what it took over. It can be repeated.
 	//
 	// Errors: INVALID_REQUEST; CLAIM_SUPERSEDED; ALREADY_COMPLETED; RECORD_NOT_FOUND.
 	Release(context.Context, *ReleaseRequest) (*ReleaseResponse, error)

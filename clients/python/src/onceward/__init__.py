@@ -23,6 +23,7 @@ from ._fingerprint import fingerprint_of
 from ._keys import derive_key, format_idempotency_key, join_key, parse_idempotency_key
 from ._keytime import key_time, new_key
 from ._options import OnceOptions, RunOptions, RunResult
+from ._resolve import DidNotHappen, Happened, Resolution, StillOpen, Unknown
 
 __all__ = [
     "AmbiguousError",
@@ -34,8 +35,10 @@ __all__ = [
     "ClaimScope",
     "Codec",
     "CompletionError",
+    "DidNotHappen",
     "Effect",
     "Encoded",
+    "Happened",
     "InProgressError",
     "JsonCodec",
     "NoEffectError",
@@ -43,10 +46,13 @@ __all__ = [
     "Onceward",
     "OncewardError",
     "OutcomeUnknownError",
+    "Resolution",
     "ResultUnavailableError",
     "RunOptions",
     "RunResult",
+    "StillOpen",
     "TerminalError",
+    "Unknown",
     "Violation",
     "current_claim",
     "derive_key",

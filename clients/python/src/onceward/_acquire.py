@@ -5,8 +5,10 @@ result.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
+
+from google.protobuf.timestamp_pb2 import Timestamp
 
 from ._checkpoint import read_checkpoint
 from ._errors import AmbiguousError, ClaimRef, InProgressError, OncewardError
@@ -28,12 +30,14 @@ from ._mapping import is_retryable, is_unreachable, may_have_happened
 from ._options import Operation
 from ._times import datetime_of
 from .v1.idempotency_pb2 import (
+    Ambiguous,
     Claimed,
     ClaimRequest,
     ClaimResponse,
     Completion,
     ExtendLeaseRequest,
     ExtendLeaseResponse,
+    InProgress,
     LookupRequest,
     ReleaseRequest,
 )
@@ -41,6 +45,15 @@ from .v1.record_pb2 import Record
 
 #: Pauses of a process are rare: more late answers in turn mean a lease that is shorter than the answers take.
 MAX_LATE_ANSWERS = 3
+
+
+@dataclass(frozen=True)
+class UnknownAttempt:
+    """An earlier attempt whose outcome had been unknown for so long at a time of the lease clock."""
+
+    last: Ambiguous
+    for_ms: float
+    at_ms: float
 
 
 @dataclass(frozen=True)
@@ -53,6 +66,7 @@ class Granted:
     claimed: Claimed
     sent_at_ms: float
     remaining_ms: float
+    unknown: UnknownAttempt | None = None
 
 
 @dataclass(frozen=True)
@@ -89,7 +103,9 @@ class _PendingClaims:
             self.may_be_held = True
 
 
-def acquire(operation: Operation, in_background: Callable[[Flow[None]], None]) -> Flow[Acquired]:
+def acquire(
+    operation: Operation, wait_until_ms: float, in_background: Callable[[Flow[None]], None]
+) -> Flow[Acquired]:
     """Claims, and waits for another holder, always under one claim id.
 
     After every error, a claim that was granted nevertheless is released in the background.
@@ -102,7 +118,7 @@ def acquire(operation: Operation, in_background: Callable[[Flow[None]], None]) -
         raise about(operation.ref, error) from error
     sent = _PendingClaims(request)
     try:
-        return (yield from _claim_or_wait(operation, sent))
+        return (yield from _claim_or_wait(operation, sent, wait_until_ms))
     except BaseException as error:
         if (sent.may_be_held or sent.abandoned) and not operation.completes:
             in_background(_release_unused_claim(sent, operation.lease_ms or DEFAULT_LEASE_MS))
@@ -133,7 +149,7 @@ def request_of(operation: Operation) -> ClaimRequest:
         claim_id=operation.claim_id,
         lease=lease,
         owner=operation.owner,
-        accept_ambiguous=operation.accept_ambiguous,
+        accept_ambiguous=operation.accept_ambiguous or operation.resolve is not None,
         completion=Completion() if operation.completes else None,
     )
     if operation.key_created_at is not None:
@@ -148,8 +164,7 @@ def about(claim: ClaimRef, error: OncewardError) -> OncewardError:
     return error
 
 
-def _claim_or_wait(operation: Operation, sent: _PendingClaims) -> Flow[Acquired]:
-    wait_until_ms = now_ms() + operation.wait_ms
+def _claim_or_wait(operation: Operation, sent: _PendingClaims, wait_until_ms: float) -> Flow[Acquired]:
     try:
         response, sent_at_ms = yield from _claim(operation, sent)
     except OncewardError as error:
@@ -162,9 +177,10 @@ def _claim_or_wait(operation: Operation, sent: _PendingClaims) -> Flow[Acquired]
     while True:
         outcome = response.WhichOneof("outcome")
         if outcome == "claimed":
+            unknown = _unknown_attempt_of(response)
             granted = yield from _renew_if_late(operation, response.claimed, sent_at_ms)
             if granted is not None:
-                return granted
+                return replace(granted, unknown=unknown)
             lost_claims += 1
             if lost_claims > MAX_LATE_ANSWERS:
                 raise _always_late()
@@ -172,10 +188,12 @@ def _claim_or_wait(operation: Operation, sent: _PendingClaims) -> Flow[Acquired]
         elif outcome in ("completed", "recorded"):
             return Done(response)
         elif outcome == "ambiguous":
-            raise _ambiguous(operation.ref, response)
+            raise ambiguous(operation.ref, response.ambiguous)
         elif outcome == "in_progress":
             if now_ms() >= wait_until_ms:
-                raise _in_progress(operation.ref, response)
+                holder = response.in_progress
+                retry_after_ms = duration_ms(holder.retry_after)
+                raise in_progress(operation.ref, holder, holder.lease_expires_at, retry_after_ms)
             response = yield from _wait(operation, sent, wait_until_ms)
             # A lease counts from when its call was sent, and the waiting call was sent long ago. The same
             # claim again
@@ -310,6 +328,7 @@ def _release_once(request: ClaimRequest) -> Flow[None]:
             key=request.key,
             fencing_token=response.claimed.fencing_token,
             reason="The caller left before the operation began.",
+            give_back=request.accept_ambiguous,
         ),
     )
 
@@ -320,13 +339,26 @@ def _always_late() -> OncewardError:
     )
 
 
-def _in_progress(claim: ClaimRef, response: ClaimResponse) -> InProgressError:
-    holder = response.in_progress
-    expires_at = datetime_of(holder.lease_expires_at)
-    return InProgressError(claim, holder.owner, holder.attempt, expires_at, duration_ms(holder.retry_after))
+def _unknown_attempt_of(response: ClaimResponse) -> UnknownAttempt | None:
+    claimed = response.claimed
+    if not claimed.HasField("unknown"):
+        return None
+    last = Ambiguous()
+    last.CopyFrom(claimed.unknown)
+    if claimed.HasField("checkpoint"):
+        last.checkpoint.CopyFrom(claimed.checkpoint)
+    for_ms = (response.server_time.ToNanoseconds() - last.lease_expired_at.ToNanoseconds()) / 1e6
+    return UnknownAttempt(last, max(0, for_ms), lease_now_ms())
 
 
-def _ambiguous(claim: ClaimRef, response: ClaimResponse) -> AmbiguousError:
-    last = response.ambiguous
+def in_progress(
+    claim: ClaimRef, holder: InProgress | Ambiguous, lease_end: Timestamp, retry_after_ms: float
+) -> InProgressError:
+    """Returns the error of a run that waits no longer for another holder, or for an unknown outcome."""
+    return InProgressError(claim, holder.owner, holder.attempt, datetime_of(lease_end), retry_after_ms)
+
+
+def ambiguous(claim: ClaimRef, last: Ambiguous) -> AmbiguousError:
+    """Returns the error of a run that ends because the outcome of an earlier attempt is unknown."""
     checkpoint = read_checkpoint(last.checkpoint) if last.HasField("checkpoint") else None
     return AmbiguousError(claim, last.owner, last.attempt, datetime_of(last.lease_expired_at), checkpoint)

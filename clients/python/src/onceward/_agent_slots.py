@@ -22,14 +22,10 @@ _NO_RESPONSE = ""
 
 @dataclass
 class Slot:
-    """One call of a tool in a step.
-
-    ``may_have_record``: an earlier attempt may have made the call.
-    """
+    """One call of a tool in a step."""
 
     key: str
     fingerprint: bytes
-    may_have_record: bool
     running: int = 0
     responses: OrderedDict[str, None] = field(default_factory=OrderedDict)
 
@@ -82,7 +78,7 @@ class StepSlots:
                 return "changed"
             if len(slots) >= MAX_CALLS_PER_STEP:
                 return "full"
-            chosen = Slot(self._key(len(slots)), fingerprint, may_have_record=False)
+            chosen = Slot(self._key(len(slots)), fingerprint)
             slots.append(chosen)
         chosen.running += 1
         chosen.responses[name] = None
@@ -97,7 +93,7 @@ class StepSlots:
             record = yield from look_up(self._namespace, self._key(len(found)), self._timeout_ms)
             if record is None:
                 break
-            found.append(Slot(self._key(len(found)), record.fingerprint, may_have_record=True))
+            found.append(Slot(self._key(len(found)), record.fingerprint))
         return found
 
     def _key(self, index: int) -> str:

@@ -12,7 +12,7 @@ from ._codec import replay
 from ._errors import Checkpoint, ClaimRef, OncewardError, OutcomeUnknownError
 from ._finish import Held
 from ._keys import derive_key, looks_like_timestamp
-from ._lease import Lease
+from ._lease import Lease, lease_now_ms
 from ._options import Operation, RunResult
 from ._printable import printable
 from ._texts import refused_field
@@ -58,6 +58,16 @@ class BaseClaim:
     def attempt(self) -> int:
         """1 for the key's first claim. Above 1, an earlier effect may have happened. 0 if not guarded."""
         return self._held.attempt
+
+    @property
+    def ms_since_effect_may_have_begun(self) -> float:
+        """For ``resolve``: milliseconds since the lease of the earlier attempt ended, by the service's clock.
+
+        An effect that it had began before then. A provider whose search lags may not show it for some time
+        after. 0 if the outcome of no earlier attempt is unknown.
+        """
+        unknown = self._held.unknown
+        return 0 if unknown is None else unknown.for_ms + lease_now_ms() - unknown.at_ms
 
     @property
     def lost(self) -> OncewardError | None:
@@ -140,7 +150,8 @@ def hold(
         return Held(operation, ClaimRef(operation.namespace, operation.key, 0), 0, None), None
     claimed = acquired.claimed
     checkpoint = read_checkpoint(claimed.checkpoint) if claimed.HasField("checkpoint") else None
-    return Held(operation, granted_ref(operation, acquired), claimed.attempt, lease), checkpoint
+    ref = granted_ref(operation, acquired)
+    return Held(operation, ref, claimed.attempt, lease, acquired.unknown), checkpoint
 
 
 def granted_ref(operation: Operation, granted: Granted) -> ClaimRef:

@@ -32,7 +32,7 @@ from ._finish import Held, finish
 from ._flow import Call, Flow
 from ._functions import Deferred, refuse_deferred, refuse_deferred_function
 from ._heartbeats import Heartbeats
-from ._lease import Lease
+from ._lease import Lease, now_ms
 from ._options import (
     DEFAULT_TIMEOUT_MS,
     DEFAULT_WAIT_MS,
@@ -50,6 +50,7 @@ from ._options import (
     seen_operation_of,
     seen_operations_of,
 )
+from ._resolve import StillOpen, is_to_be_resolved, pause, settle_search
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -196,10 +197,10 @@ class Onceward:
         refuse_deferred_function(fn)
         operation = operation_of(namespace, key, options, self._defaults)
         with self._running():
-            acquired = self._acquire(operation)
-            if isinstance(acquired, Done):
-                return replayed(operation, acquired)
-            with self._holding(operation, acquired) as (held, claim):
+            with self._begun(operation) as begun:
+                if isinstance(begun, RunResult):
+                    return begun
+                held, claim = begun
                 return self._calls.drive(finish(held, _effect_of(fn, claim)))
 
     def seen(self, namespace: str, key: str, **options: Unpack[SeenOptions]) -> bool:
@@ -213,7 +214,10 @@ class Onceward:
         """
         operation = seen_operation_of(namespace, key, options, self._defaults)
         with self._running():
-            return was_seen(self._acquire(operation))
+            return self._seen(operation)
+
+    def _seen(self, operation: Operation) -> bool:
+        return was_seen(self._acquire(operation, now_ms() + operation.wait_ms))
 
     def seen_all(self, namespace: str, keys: Sequence[str], **options: Unpack[SeenOptions]) -> list[bool]:
         """Does what ``seen`` does for many keys, in few batches. The answers are in the order of the keys.
@@ -230,7 +234,7 @@ class Onceward:
             answers = dict(zip(operations, map(seen_of, self._calls.make_all(calls)), strict=True))
             # A repeat under the same claim id gets the first answer, and waits and retries as usual.
             found = {
-                key: was_seen(self._acquire(operations[key])) if answer is None else answer
+                key: self._seen(operations[key]) if answer is None else answer
                 for key, answer in answers.items()
             }
         return seen_in_order(keys, found)
@@ -260,6 +264,9 @@ class Onceward:
                 request = None if fingerprint is None else fingerprint(*args, **kwargs)
                 created_at = None if key_created_at is None else key_created_at(*args, **kwargs)
                 named: RunOptions = {**own, "fingerprint": request, "key_created_at": created_at}
+                resolve = own.get("resolve")
+                if resolve is not None:
+                    named["resolve"] = lambda claim: resolve(claim, *args, **kwargs)
                 return self.run(namespace, key(*args, **kwargs), lambda _: fn(*args, **kwargs), **named)
 
             return guarded
@@ -275,11 +282,11 @@ class Onceward:
         """
         operation = operation_of(namespace, key, options, self._defaults)
         with self._running():
-            acquired = self._acquire(operation)
-            if isinstance(acquired, Done):
-                yield ClaimScope(None, replayed(operation, acquired).value)
-                return
-            with self._holding(operation, acquired) as (held, claim):
+            with self._begun(operation) as begun:
+                if isinstance(begun, RunResult):
+                    yield ClaimScope(None, begun.value)
+                    return
+                held, claim = begun
                 scope: ClaimScope[Any] = ClaimScope(claim)
                 try:
                     yield scope
@@ -318,12 +325,34 @@ class Onceward:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _acquire(self, operation: Operation) -> Acquired:
+    @contextmanager
+    def _begun(self, operation: Operation) -> Iterator[RunResult[Any] | tuple[Held, Claim]]:
+        """Has the result of an operation whose function does not run, or the claim of one that may, until the
+        block ends. Asks ``resolve`` first about an earlier attempt.
+        """
+        wait_until_ms = now_ms() + operation.wait_ms
+        while True:
+            acquired = self._acquire(operation, wait_until_ms)
+            if isinstance(acquired, Done):
+                yield replayed(operation, acquired)
+                return
+            with self._holding(operation, acquired) as (held, claim):
+                found = None
+                if operation.resolve is not None and is_to_be_resolved(operation, acquired):
+                    searched = _effect_of(operation.resolve, claim)
+                    found = self._calls.drive(settle_search(held, searched, wait_until_ms))
+                    held.is_interrupted = False
+                if not isinstance(found, StillOpen):
+                    yield (held, claim) if found is None else found
+                    return
+            self._calls.drive_until_closing(pause(found))
+
+    def _acquire(self, operation: Operation, wait_until_ms: float) -> Acquired:
         if self._calls.is_closing:
             raise closed_error()
         refuse_within_itself(operation)
         warn_of_timestamp(operation.key)
-        return self._calls.drive_until_closing(acquire(operation, self._in_background))
+        return self._calls.drive_until_closing(acquire(operation, wait_until_ms, self._in_background))
 
     @contextmanager
     def _holding(self, operation: Operation, acquired: Any) -> Iterator[tuple[Held, Claim]]:

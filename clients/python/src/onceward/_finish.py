@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import grpc
 
-from ._acquire import MAX_LATE_ANSWERS, about
+from ._acquire import MAX_LATE_ANSWERS, UnknownAttempt, about
 from ._checkpoint import write_checkpoint
 from ._codec import codec_error, decode_value, encode_effect, encode_without_value
 from ._errors import (
@@ -37,11 +37,20 @@ from .v1.record_pb2 import Result
 class Held:
     """A claim that this process holds; without a lease, what stands for one during an outage."""
 
-    def __init__(self, operation: Operation, ref: ClaimRef, attempt: int, lease: Lease | None) -> None:
+    def __init__(
+        self,
+        operation: Operation,
+        ref: ClaimRef,
+        attempt: int,
+        lease: Lease | None,
+        unknown: UnknownAttempt | None = None,
+    ) -> None:
         self.operation = operation
         self.ref = ref
         self.attempt = attempt
         self.lease = lease
+        #: The earlier attempt whose outcome is unknown; None: there is none.
+        self.unknown = unknown
         #: Set once the program says that the outcome is unknown: nothing is stored or released then.
         self.marked: OutcomeUnknownError | None = None
         #: Whether the function's caller left, so that its error says nothing about its effect.
@@ -120,8 +129,18 @@ class Held:
         """
         if self.lease is None or self.marked is not None:
             return
-        reason = truncate_utf8(_describe(error, self.operation).replace("\0", ""), MAX_RELEASE_REASON_BYTES)
-        request = ReleaseRequest(**self._name(), reason=reason)
+        yield from self._release(_describe(error, self.operation), give_back=False)
+
+    def give_back(self, reason: str | BaseException) -> Flow[None]:
+        """Gives the record back as it was before the claim. Never raises: else the claim ends with its lease,
+        and the outcome is unknown again.
+        """
+        text = reason if isinstance(reason, str) else _describe(reason, self.operation)
+        yield from self._release(text, give_back=True)
+
+    def _release(self, reason: str, *, give_back: bool) -> Flow[None]:
+        text = truncate_utf8(reason.replace("\0", ""), MAX_RELEASE_REASON_BYTES)
+        request = ReleaseRequest(**self._name(), reason=text, give_back=give_back)
         try:
             yield from retrying(lambda: Call("Release", request), now_ms() + self.operation.timeout_ms)
         except OncewardError:

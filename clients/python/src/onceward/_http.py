@@ -182,6 +182,7 @@ class HttpOptions(OnceOptions, total=False):
 
     ``wait_ms`` is how long a request waits for another one with its key before it is answered with 409;
     default: 0. With ``on_error="unknown"``, no response of 500 or above releases the claim, either.
+    ``resolve`` returns ``Happened`` of a GuardedResponse, to be sent and stored.
     """
 
     #: The protocol that clients expect: ``onceward``, ``ietf``, ``stripe``, ``acp`` or ``ucp``. A change of

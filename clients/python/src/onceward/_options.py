@@ -49,6 +49,13 @@ class OnceOptions(TypedDict, total=False):
     on_unavailable: Literal["throw", "proceed"]
     #: Whether to run although it is unknown if an earlier attempt had its effect.
     accept_ambiguous: bool
+    #: Finds out what became of the effect of an earlier attempt whose lease ended without an outcome, for
+    #: example by asking the provider for ``claim.derive_key``'s key. Called under the claim, before the
+    #: function, whether the namespace's policy is HOLD or RECLAIM. Returns Happened, DidNotHappen, StillOpen
+    #: or Unknown; an error means Unknown. Unless it is known what happened, the record is given back as it
+    #: was. Not called with ``accept_ambiguous``. With a client for asyncio it may be a coroutine function.
+    #: ``once`` passes it the function's arguments, too, and an agent the call.
+    resolve: Callable[..., Any] | None
     #: Whether an error of the function releases the claim, which is the default, or is stored as a
     #: TerminalError.
     classify_error: Callable[[Exception], Classification] | None
@@ -138,6 +145,7 @@ class Operation:
     describe_error: Callable[[BaseException], str] | None
     on_error: OnError = "release"
     key_created_at: datetime | None = None
+    resolve: Callable[..., Any] | None = None
     codec: Codec = field(default_factory=JsonCodec)
     #: The id of its claims.
     claim_id: str = field(default_factory=lambda: str(uuid.uuid4()))
@@ -196,6 +204,9 @@ def operation_of(namespace: str, key: str, options: RunOptions, defaults: Defaul
         not isinstance(key_created_at, datetime) or key_created_at.utcoffset() is None
     ):
         violations.append(Violation("key_created_at", "must be a datetime with a time zone"))
+    resolve = options.get("resolve")
+    if resolve is not None and not callable(resolve):
+        violations.append(Violation("resolve", "must be a function"))
     violations += text_violations("key", key, 1, MAX_KEY_BYTES)
     raise_if_any(violations)
     return Operation(
@@ -212,6 +223,7 @@ def operation_of(namespace: str, key: str, options: RunOptions, defaults: Defaul
         describe_error=options.get("describe_error") or defaults.describe_error,
         on_error=on_error,
         key_created_at=key_created_at,
+        resolve=resolve,
         codec=codec or (JsonCodec() if returns is None else codec_of(returns)),
     )
 

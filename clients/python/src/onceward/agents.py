@@ -26,30 +26,28 @@ from collections import OrderedDict
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Generic, Literal, ParamSpec, TypeVar
+from typing import Any, Literal, ParamSpec, TypeVar
 
 from typing_extensions import Unpack
 
 from . import aio
 from ._agent_blocked import BlockedReason, ToolBlockedError, blocked_reason
-from ._agent_slots import MAX_CALLS_PER_STEP, Slot, StepSlots, look_up
-from ._claims import BaseClaim
+from ._agent_slots import MAX_CALLS_PER_STEP, Slot, StepSlots
 from ._client import Onceward
-from ._errors import AmbiguousError, CompletionError, OncewardError
+from ._errors import CompletionError, OncewardError
 from ._fingerprint import fingerprint_of
 from ._finish import ClaimAbandoned, judge
 from ._functions import is_coroutine_function, refuse_deferred_function
 from ._keytime import key_time
 from ._limits import MAX_KEY_BYTES
 from ._mapping import is_unavailable
-from ._options import Classification, OnceOptions, operation_of
+from ._options import OnceOptions, operation_of
+from ._resolve import DidNotHappen, Unknown
 from ._texts import raise_if_any, refused_field, text_violations
-from .v1.record_pb2 import Record
 
 __all__ = [
     "AgentRun",
     "BlockedReason",
-    "Happened",
     "ToolBlockedError",
     "ToolCall",
     "langgraph_step",
@@ -68,8 +66,6 @@ _MAX_REMEMBERED = 1024
 _STARTED = "onceward.tool-started"
 #: The claim's checkpoint once the tool has raised: the next attempt may run it.
 _FAILED = "onceward.tool-failed"
-#: The claim's checkpoint once a later attempt has found that the outcome of an earlier one is unknown.
-_HELD = "onceward.tool-held"
 
 #: Work that blocks or returns an awaitable; its driver sends the result.
 _Steps = Generator[Callable[[], Any], Any, T]
@@ -96,13 +92,6 @@ class ToolCall:
     response: str | None = None
 
 
-@dataclass(frozen=True)
-class Happened(Generic[T]):
-    """What ``resolve_ambiguous`` found out: the effect happened, and had this value."""
-
-    value: T
-
-
 class AgentRun:
     """One run of an agent, whose tool calls happen once.
 
@@ -115,9 +104,7 @@ class AgentRun:
     :param on_crash: what to do about a call whose process stopped after the tool began: "hold", so that it
         does not run again until its outcome is known, or "policy", so that the namespace's policy decides.
         Tools that save checkpoints of their own need "policy".
-    :param resolve_ambiguous: finds out what became of a call whose outcome is unknown, under its claim.
-        Returns Happened; False: it did not happen, and the tool runs; None: it remains unknown. With a client
-        for asyncio it may be a coroutine function.
+    :param options: those of runs. ``resolve`` gets the claim and the call.
     :raises InvalidRequestError: for an invalid option.
     """
 
@@ -129,7 +116,6 @@ class AgentRun:
         *,
         run_created_at: datetime | None = None,
         on_crash: Literal["hold", "policy"] = "hold",
-        resolve_ambiguous: Callable[[ToolCall, Any], Any] | None = None,
         **options: Unpack[OnceOptions],
     ) -> None:
         raise_if_any(text_violations("run_id", run_id, 1, MAX_KEY_BYTES))
@@ -144,9 +130,8 @@ class AgentRun:
         self._run_id = run_id
         self._created_at = run_created_at or key_time(run_id)
         self._holds = on_crash == "hold"
-        self._resolve = resolve_ambiguous
+        self._resolve = options.get("resolve")
         self._options = options
-        self._classify_error = options.get("classify_error") or onceward._defaults.classify_error
         self._lock = threading.Lock()
         self._steps: OrderedDict[tuple[str | int, str], StepSlots] = OrderedDict()
         #: Calls with unknown outcomes: a later step that repeats one gets its key, and the key's time.
@@ -197,10 +182,8 @@ class AgentRun:
             slots = self._slots_of(call)
             slot = yield from self._take(slots, call, fingerprint)
             key, created_at = slot.key, call.key_created_at or self._created_at
-        attempt = _Attempt(call, key, created_at, fingerprint, slot is None or slot.may_have_record)
+        attempt = _Attempt(call, key, created_at, fingerprint)
         try:
-            if slot is not None:
-                slot.may_have_record = True
             value = yield from self._run(attempt, fn)
             if not attempt.is_unknown:
                 with self._lock:
@@ -238,69 +221,33 @@ class AgentRun:
         return found
 
     def _run(self, attempt: _Attempt, fn: Callable[[Any], Any]) -> _Steps[Any]:
-        before = None
-        if self._holds and attempt.may_have_record:
-            before = yield from self._look_up(attempt)
         runner: Any = self._onceward
 
         def guarded(claim: Any) -> Any:
             attempt.claim = claim
-            return self._drive(self._run_tool(attempt, before, fn))
+            return self._drive(self._run_tool(attempt, fn))
 
-        def begin(accept_ambiguous: bool) -> Any:
-            options: Any = {
-                **self._options,
-                "fingerprint": attempt.fingerprint,
-                "key_created_at": attempt.key_created_at,
-                "accept_ambiguous": accept_ambiguous,
-                "classify_error": self._classify,
-            }
-            return runner.run(self._namespace, attempt.key, guarded, **options)
+        def resolve(claim: Any) -> Any:
+            # The claim's checkpoint says whether the earlier attempt began.
+            if self._holds and (claim.checkpoint is None or claim.checkpoint.name == _FAILED):
+                return DidNotHappen()
+            return Unknown() if self._resolve is None else self._resolve(claim, attempt.call)
 
+        options: Any = {
+            **self._options,
+            "fingerprint": attempt.fingerprint,
+            "key_created_at": attempt.key_created_at,
+            "resolve": resolve if self._holds or self._resolve is not None else None,
+        }
         try:
-            return (yield lambda: begin(False))
-        except BaseException as error:
-            can_take_over = (
-                self._holds
-                and isinstance(error, AmbiguousError)
-                and attempt.claim is None
-                and (self._resolve is not None or _has_not_started(error.checkpoint))
-            )
-            if not can_take_over:
-                return attempt.settle(error)
-        try:
-            return (yield lambda: begin(True))
+            return (yield lambda: runner.run(self._namespace, attempt.key, guarded, **options))
         except BaseException as error:
             return attempt.settle(error)
 
-    def _classify(self, error: Exception) -> Classification:
-        """Asks the program about the tool's errors only."""
-        if isinstance(error, _HeldError) or self._classify_error is None:
-            return "release"
-        return self._classify_error(error)
-
-    def _look_up(self, attempt: _Attempt) -> _Steps[Record | None]:
-        try:
-            calls: Any = self._onceward._calls
-            record: Record | None = yield lambda: calls.drive(
-                look_up(self._namespace, attempt.key, self._timeout_ms)
-            )
-            return record
-        except OncewardError as error:
-            attempt.settle(error)
-            raise
-
-    def _run_tool(self, attempt: _Attempt, before: Record | None, fn: Callable[[Any], Any]) -> _Steps[Any]:
-        """Runs a tool so that an attempt which begins after a crash does not repeat its effect.
-
-        The claim's checkpoint says whether an earlier attempt began.
-        """
+    def _run_tool(self, attempt: _Attempt, fn: Callable[[Any], Any]) -> _Steps[Any]:
+        """Runs a tool so that an attempt which begins after a crash does not repeat its effect."""
         claim = attempt.claim
         if self._holds:
-            if _is_unknown(claim, before):
-                happened = yield from self._resolved(attempt)
-                if isinstance(happened, Happened):
-                    return happened.value
             yield lambda: claim.save_checkpoint(_STARTED)
         attempt.has_begun = True
         try:
@@ -319,23 +266,6 @@ class AgentRun:
             raise ClaimAbandoned from claim._held.marked
         return value
 
-    def _resolved(self, attempt: _Attempt) -> _Steps[Any]:
-        """:raises _HeldError: unless the outcome is now known."""
-        claim, resolve, cause = attempt.claim, self._resolve, None
-        if resolve is not None:
-            try:
-                resolution = yield lambda: resolve(attempt.call, claim)
-                if resolution is False or isinstance(resolution, Happened):
-                    return resolution
-            except Exception as error:
-                cause = error
-        yield lambda: claim.save_checkpoint(_HELD)
-        raise _HeldError from cause
-
-
-class _HeldError(Exception):
-    """It is unknown whether an earlier attempt had its effect."""
-
 
 @dataclass
 class _Attempt:
@@ -345,7 +275,6 @@ class _Attempt:
     key: str
     key_created_at: datetime | None
     fingerprint: bytes
-    may_have_record: bool
     claim: Any = None
     has_begun: bool = False
     #: Whether the outcome of the call is unknown, so that a later call with the same arguments is a repeat.
@@ -367,8 +296,6 @@ class _Attempt:
             if cause is not None and not isinstance(cause, Exception):
                 raise cause
             raise self._blocked("AMBIGUOUS") from error
-        if isinstance(error, _HeldError):
-            raise self._blocked("AMBIGUOUS") from error.__cause__
         reason = blocked_reason(error) if isinstance(error, OncewardError) and not self.has_begun else None
         if reason is None:
             raise error
@@ -530,22 +457,6 @@ async def _drive_awaiting(steps: _Steps[T]) -> T:
     except StopIteration as end:
         value: T = end.value
         return value
-
-
-def _is_unknown(claim: BaseClaim, before: Record | None) -> bool:
-    if claim.attempt == 1 or _has_not_started(claim.checkpoint):
-        return False
-    if claim.checkpoint is not None and claim.checkpoint.name == _HELD:
-        return True
-    # An administrator, or the tool's own process, released the record: the last attempt had no effect.
-    return not (
-        before is not None and before.state == Record.STATE_RELEASED and before.attempt == claim.attempt - 1
-    )
-
-
-def _has_not_started(checkpoint: Any) -> bool:
-    """Returns whether it is certain that an attempt had no effect: nothing was marked as started."""
-    return checkpoint is None or checkpoint.name == _FAILED
 
 
 def _as_json(arguments: dict[str, Any]) -> object:

@@ -49,6 +49,7 @@ from ._options import (
     seen_operation_of,
     seen_operations_of,
 )
+from ._resolve import StillOpen, is_to_be_resolved, pause, settle_search
 
 __all__ = ["Claim", "ClaimScope", "Onceward"]
 
@@ -176,10 +177,10 @@ class Onceward:
         refuse_deferred_function(fn, awaits=True)
         operation = operation_of(namespace, key, options, self._defaults)
         with _Counted(self._work):
-            acquired = await self._acquire(operation)
-            if isinstance(acquired, Done):
-                return replayed(operation, acquired)
-            async with self._holding(operation, acquired) as (held, claim):
+            async with self._begun(operation) as begun:
+                if isinstance(begun, RunResult):
+                    return begun
+                held, claim = begun
                 return await self._shielded(finish(held, await _effect_of(fn, claim)))
 
     async def seen(self, namespace: str, key: str, **options: Unpack[SeenOptions]) -> bool:
@@ -205,7 +206,7 @@ class Onceward:
 
     async def _seen(self, operation: Operation) -> bool:
         with _Counted(self._work):
-            return was_seen(await self._acquire(operation))
+            return was_seen(await self._acquire(operation, now_ms() + operation.wait_ms))
 
     def once(
         self,
@@ -230,6 +231,9 @@ class Onceward:
                 request = None if fingerprint is None else fingerprint(*args, **kwargs)
                 created_at = None if key_created_at is None else key_created_at(*args, **kwargs)
                 named: RunOptions = {**own, "fingerprint": request, "key_created_at": created_at}
+                resolve = own.get("resolve")
+                if resolve is not None:
+                    named["resolve"] = lambda claim: resolve(claim, *args, **kwargs)
                 return await self.run(namespace, key(*args, **kwargs), lambda _: fn(*args, **kwargs), **named)
 
             return guarded
@@ -247,11 +251,11 @@ class Onceward:
         """
         operation = operation_of(namespace, key, options, self._defaults)
         with _Counted(self._work):
-            acquired = await self._acquire(operation)
-            if isinstance(acquired, Done):
-                yield ClaimScope(None, replayed(operation, acquired).value)
-                return
-            async with self._holding(operation, acquired) as (held, claim):
+            async with self._begun(operation) as begun:
+                if isinstance(begun, RunResult):
+                    yield ClaimScope(None, begun.value)
+                    return
+                held, claim = begun
                 scope = ClaimScope(claim)
                 try:
                     yield scope
@@ -283,12 +287,34 @@ class Onceward:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    async def _acquire(self, operation: Operation) -> Acquired:
+    @asynccontextmanager
+    async def _begun(self, operation: Operation) -> AsyncIterator[RunResult[Any] | tuple[Held, Claim]]:
+        """Has the result of an operation whose function does not run, or the claim of one that may, until the
+        block ends. Asks ``resolve`` first about an earlier attempt.
+        """
+        wait_until_ms = now_ms() + operation.wait_ms
+        while True:
+            acquired = await self._acquire(operation, wait_until_ms)
+            if isinstance(acquired, Done):
+                yield replayed(operation, acquired)
+                return
+            async with self._holding(operation, acquired) as (held, claim):
+                found = None
+                if operation.resolve is not None and is_to_be_resolved(operation, acquired):
+                    searched = await _effect_of(operation.resolve, claim)
+                    found = await self._shielded(settle_search(held, searched, wait_until_ms))
+                    held.is_interrupted = False
+                if not isinstance(found, StillOpen):
+                    yield (held, claim) if found is None else found
+                    return
+            await self._calls.drive_until_closing(pause(found))
+
+    async def _acquire(self, operation: Operation, wait_until_ms: float) -> Acquired:
         if self._calls.is_closing:
             raise closed_error()
         refuse_within_itself(operation)
         warn_of_timestamp(operation.key)
-        return await self._calls.drive_until_closing(acquire(operation, self._in_background))
+        return await self._calls.drive_until_closing(acquire(operation, wait_until_ms, self._in_background))
 
     @asynccontextmanager
     async def _holding(

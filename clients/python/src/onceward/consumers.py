@@ -90,6 +90,8 @@ class MessageOptions(TypedDict, total=False):
     owner: str | None
     classify_error: Callable[[Exception], Literal["release", "terminal"]] | None
     on_error: OnError | None
+    #: Finds out what became of an earlier attempt; gets the claim and the message.
+    resolve: Callable[..., Any] | None
     #: After how many attempts the operation fails permanently, 1-1,000,000; None for never. An error of the
     #: last one is stored; if that ended without an outcome, the next one stores a TerminalError, and does not
     #: call the function. Default: 20, which take about 70 minutes with the default delays.
@@ -172,7 +174,10 @@ def message_handler(
             created_at = None if is_timed or key_created_at is None else key_created_at(message)
         except Exception as error:
             raise refused_field(field, f"of the message can't be read: {error}") from error
-        return name, of_run | {"fingerprint": request, "key_created_at": created_at}
+        given = of_run | {"fingerprint": request, "key_created_at": created_at}
+        if (resolve := options.get("resolve")) is not None:
+            given["resolve"] = lambda claim: resolve(claim, message)
+        return name, given
 
     runner: Any = onceward
 

@@ -1,15 +1,15 @@
-import { AmbiguousError } from "../errors/errors.ts";
 import { checkFunction, refusedField } from "../errors/violations.ts";
 import type { Record as RecordMessage } from "../gen/onceward/v1/record_pb.ts";
 import { fingerprintWithFiles } from "../keys/fingerprint.ts";
 import { keyTime } from "../keys/key-time.ts";
 import type { Claim } from "../run/claim.ts";
 import type { Jsonify } from "../run/jsonify.ts";
+import { resolveFor } from "../run/resolution.ts";
 import { retrying } from "../run/retry.ts";
 import { base64Url } from "../wire/bytes.ts";
 import { Attempt, orBlocked } from "./attempt.ts";
 import { ToolBlockedError } from "./blocked.ts";
-import { HeldError, hasNotStarted, runHeld, runTool } from "./hold.ts";
+import { resolveHeld, runHeld, runTool } from "./hold.ts";
 import { type AgentRunner, type AgentRunOptions, checkCall, type ToolCall } from "./options.ts";
 import { MAX_CALLS_PER_STEP, type Slot, StepSlots } from "./slots.ts";
 
@@ -62,9 +62,8 @@ export class AgentRun {
     const known = key === undefined ? this.#unknown.get(operation) : { key, createdAt: keyCreatedAt };
     const slot = known === undefined ? await this.#take(call, base64Url(fingerprint)) : undefined;
     const named = known ?? { key: `${slot?.key}`, createdAt: keyCreatedAt ?? this.#createdAt };
-    const attempt = new Attempt(call, named.key, fingerprint, slot?.mayHaveRecord ?? true);
+    const attempt = new Attempt(call, named.key, fingerprint);
     try {
-      if (slot !== undefined) slot.mayHaveRecord = true;
       const value = await this.#run(attempt, named.createdAt, fn);
       if (!attempt.isUnknown) this.#unknown.delete(operation);
       return value as Jsonify<T>;
@@ -92,46 +91,21 @@ export class AgentRun {
     keyCreatedAt: Date | undefined,
     fn: (claim: Claim) => unknown,
   ): Promise<unknown> {
-    const {
-      runId: _,
-      runCreatedAt: __,
-      onCrash = "hold",
-      resolveAmbiguous,
-      classifyError,
-      ...shared
-    } = this.#options;
+    const { runId: _, runCreatedAt: __, onCrash = "hold", resolve, ...shared } = this.#options;
     const { call, key, fingerprint } = attempt;
     const { signal } = call;
+    const resolveCall = resolveFor(call, resolve);
     const options = {
       ...shared,
       key,
       keyCreatedAt,
       fingerprint,
       signal,
-      ...(classifyError && { classifyError: classify }),
+      resolve: onCrash === "hold" ? resolveHeld(resolveCall) : resolveCall,
     };
-    /** The program's own, for the tool's errors only. */
-    function classify(error: unknown) {
-      return error instanceof HeldError || classifyError === undefined ? "release" : classifyError(error);
-    }
-    if (onCrash === "policy") {
-      const tool = (claim: Claim) => runTool(claim, attempt.begin(fn));
-      return await attempt.settled(this.#onceward.run(options, tool));
-    }
-
-    const before = attempt.mayHaveRecord ? await orBlocked(attempt, this.#lookUp(key, signal)) : undefined;
-    const resolve = resolveAmbiguous && (async (claim: Claim) => await resolveAmbiguous(call, claim));
-    const held = attempt.hold((claim) => runHeld(claim, before, resolve, attempt.begin(fn)));
-    try {
-      return await this.#onceward.run(options, held);
-    } catch (error) {
-      const canTakeOver =
-        error instanceof AmbiguousError &&
-        attempt.claim === undefined &&
-        (resolve !== undefined || hasNotStarted(error.checkpoint));
-      if (!canTakeOver) return attempt.settle(error);
-    }
-    return await attempt.settled(this.#onceward.run({ ...options, acceptAmbiguous: true }, held));
+    const tool = attempt.begin(fn);
+    const guarded = (claim: Claim) => (onCrash === "hold" ? runHeld(claim, tool) : runTool(claim, tool));
+    return await attempt.settled(this.#onceward.run(options, attempt.hold(guarded)));
   }
 
   async #lookUp(key: string, signal?: AbortSignal): Promise<RecordMessage | undefined> {

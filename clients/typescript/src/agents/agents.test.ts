@@ -2,9 +2,12 @@ import { expect, onTestFinished, test, vi } from "vitest";
 import {
   type AgentRunOptions,
   createAgentRun,
+  didNotHappen,
+  happened,
   NoEffectError,
   OutcomeUnknownError,
   type ToolCall,
+  unknown,
 } from "../agents.ts";
 import { type Claim, createOnceward, newKey, TerminalError } from "../index.ts";
 import { createTestingOnceward, type TestingOnceward } from "../testing.ts";
@@ -176,7 +179,7 @@ test("an outage does not make a call with an unknown outcome a new one in a late
   const run = resume(testing, { timeoutMs: 1 });
   const tool = vi.fn();
   await expect(run.call(refund, tool)).rejects.toMatchObject({ reason: "AMBIGUOUS" });
-  testing.faults.failNext("lookup", "DATABASE_UNAVAILABLE", Number.POSITIVE_INFINITY);
+  testing.faults.failNext("claim", "DATABASE_UNAVAILABLE", Number.POSITIVE_INFINITY);
   await expect(run.call({ ...refund, step: 2 }, tool)).rejects.toMatchObject({ reason: "UNAVAILABLE" });
   testing.faults.clear();
   await expect(run.call({ ...refund, step: 3 }, tool)).rejects.toMatchObject({ reason: "AMBIGUOUS" });
@@ -191,8 +194,7 @@ test.each(["HOLD", "RECLAIM"] as const)(
     await crash(testing, { ...refund, step: 2 });
     const tool = vi.fn(() => "refunded now");
     const found = resume(testing, {
-      resolveAmbiguous: ({ step }) =>
-        step === 1 ? { happened: true, value: "refunded" } : { happened: false },
+      resolve: (_, { step }) => (step === 1 ? happened("refunded") : didNotHappen()),
     });
     expect(await found.call(refund, tool)).toBe("refunded");
     expect(tool).not.toHaveBeenCalled();
@@ -207,7 +209,7 @@ test("a call whose outcome can't be found out remains unknown", async () => {
   await crash(testing, refund);
   const tool = vi.fn();
   const asking = {
-    resolveAmbiguous: vi.fn().mockRejectedValueOnce(new Error("down")).mockResolvedValue(undefined),
+    resolve: vi.fn().mockRejectedValueOnce(new Error("down")).mockResolvedValue(unknown()),
   };
   for (let tries = 0; tries < 3; tries++) {
     await expect(resume(testing, asking).call(refund, tool)).rejects.toMatchObject({ reason: "AMBIGUOUS" });

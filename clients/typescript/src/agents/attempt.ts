@@ -3,7 +3,6 @@ import { classOf, isUnavailable } from "../errors/mapping.ts";
 import { ReasonClass } from "../gen/onceward/v1/facts_pb.ts";
 import { type Claim, ClaimAbandoned } from "../run/claim.ts";
 import { type BlockedReason, ToolBlockedError } from "./blocked.ts";
-import { HeldError } from "./hold.ts";
 import type { ToolCall } from "./options.ts";
 
 /** One attempt to make a tool call: what it learns, and what it means for the model. */
@@ -12,20 +11,17 @@ export class Attempt {
   readonly tool: string;
   readonly key: string;
   readonly fingerprint: Uint8Array;
-  /** Whether an earlier attempt may have left a record. */
-  readonly mayHaveRecord: boolean;
   /** The claim, once it is granted. */
   claim: Claim | undefined;
   /** Whether the outcome of the call is unknown, so that a later call with the same arguments is a repeat. */
   isUnknown = false;
   #hasBegun = false;
 
-  constructor(call: ToolCall, key: string, fingerprint: Uint8Array, mayHaveRecord: boolean) {
+  constructor(call: ToolCall, key: string, fingerprint: Uint8Array) {
     this.call = call;
     this.tool = call.tool;
     this.key = key;
     this.fingerprint = fingerprint;
-    this.mayHaveRecord = mayHaveRecord;
   }
 
   /** Returns the function, noting its claim. */
@@ -64,7 +60,7 @@ export class Attempt {
       if (error.effect.status === "fulfilled") return error.effect.value;
       throw error.effect.reason;
     }
-    if (error instanceof ClaimAbandoned || error instanceof HeldError) throw this.#blocked("AMBIGUOUS");
+    if (error instanceof ClaimAbandoned) throw this.#blocked("AMBIGUOUS");
     if (this.#hasBegun || !(error instanceof OncewardError)) throw error;
     const reason = blockedReason(error);
     throw reason === undefined ? error : this.#blocked(reason, error);

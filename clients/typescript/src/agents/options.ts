@@ -1,18 +1,18 @@
 import type { Violation } from "../errors/errors.ts";
 import { checkFunction, checkText, throwIfAny } from "../errors/violations.ts";
-import type { Claim } from "../run/claim.ts";
 import type { Onceward } from "../run/client.ts";
 import type { NamespaceDefaults } from "../run/namespace.ts";
+import type { ResolveFor } from "../run/resolution.ts";
 import { checkNamespaceOptions, isTimestamp } from "../run/run-options.ts";
 import { MAX_KEY_BYTES } from "../wire/limits.ts";
-import type { Resolution } from "./hold.ts";
 import type { CallOrigin } from "./slots.ts";
 
 /** The part of a client that agents use. The in-memory Onceward of `../testing` has it, too. */
 export type AgentRunner = Pick<Onceward, "run" | "calls">;
 
 /** Identifies a run of an agent, and configures how its tools run. */
-export interface AgentRunOptions extends Omit<NamespaceDefaults, "onInProgress" | "onUnavailable"> {
+export interface AgentRunOptions
+  extends Omit<NamespaceDefaults, "onInProgress" | "onUnavailable" | "resolve"> {
   /** The group of operations that share a policy, such as "agent-tools". Give it the policy HOLD. */
   readonly namespace: string;
   /**
@@ -33,14 +33,8 @@ export interface AgentRunOptions extends Omit<NamespaceDefaults, "onInProgress" 
    * checkpoints of their own need `policy`, because `hold` uses the claim's checkpoint. Default: `hold`.
    */
   readonly onCrash?: "hold" | "policy" | undefined;
-  /**
-   * Finds out what became of a call whose outcome is unknown, for example by asking the provider for `claim.deriveKey`'s
-   * key. Called under the call's claim. If it returns undefined or throws, the outcome remains unknown. Only with `hold`.
-   * Default: none.
-   */
-  readonly resolveAmbiguous?:
-    | ((call: ToolCall, claim: Claim) => Resolution | undefined | Promise<Resolution | undefined>)
-    | undefined;
+  /** Finds out what became of a call whose outcome is unknown, as `RunOptions.resolve` describes it. Default: none. */
+  readonly resolve?: ResolveFor<ToolCall> | undefined;
 }
 
 /** One call of a tool by a model. */
@@ -70,7 +64,7 @@ export interface ToolCall extends CallOrigin {
 
 /** Checks the options of a run. @throws InvalidRequestError. */
 export function checkAgentRunOptions(options: AgentRunOptions): void {
-  checkNamespaceOptions(options);
+  checkNamespaceOptions({ ...options, resolve: undefined });
   const violations: Violation[] = [];
   checkText(violations, "runId", options.runId, { minBytes: 1, maxBytes: MAX_KEY_BYTES });
   const { onCrash, runCreatedAt } = options;
@@ -81,7 +75,7 @@ export function checkAgentRunOptions(options: AgentRunOptions): void {
     violations.push({ field: "onCrash", description: 'must be "hold" or "policy"' });
   }
   throwIfAny(violations);
-  if (options.resolveAmbiguous !== undefined) checkFunction("resolveAmbiguous", options.resolveAmbiguous);
+  if (options.resolve !== undefined) checkFunction("resolve", options.resolve);
 }
 
 /** Checks the names of a call. @throws InvalidRequestError. */

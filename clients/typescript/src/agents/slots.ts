@@ -16,8 +16,6 @@ export interface Slot {
   callId: string | undefined;
   /** The number of its calls that run in this process. */
   running: number;
-  /** Whether the service may have a record: an earlier attempt made the call. */
-  mayHaveRecord: boolean;
   /** The last model responses of this process that have made the call: objects or names. */
   readonly responses: Set<object | string>;
 }
@@ -71,7 +69,7 @@ export class StepSlots {
     if (slot === undefined) {
       if (this.#slots.some(({ responses }) => !responses.has(response))) return "changed";
       if (this.#slots.length >= MAX_CALLS_PER_STEP) return "full";
-      slot = this.#add(fingerprint, false);
+      slot = this.#add(fingerprint);
     }
     slot.callId = callId;
     slot.running++;
@@ -96,15 +94,14 @@ export class StepSlots {
     while (this.#slots.length < MAX_CALLS_PER_STEP) {
       const record = await this.#lookUp(this.#nextKey());
       if (record === undefined) return;
-      this.#add(base64Url(record.fingerprint), true);
+      this.#add(base64Url(record.fingerprint));
     }
   }
 
-  #add(fingerprint: string, mayHaveRecord: boolean): Slot {
+  #add(fingerprint: string): Slot {
     const slot: Slot = {
       key: this.#nextKey(),
       fingerprint,
-      mayHaveRecord,
       callId: undefined,
       running: 0,
       responses: new Set(),

@@ -14,6 +14,7 @@ import type { Runner } from "../run/client.ts";
 import { callHook, Warnings } from "../run/events.ts";
 import type { Jsonify } from "../run/jsonify.ts";
 import { judgeUnder, terminalFrom } from "../run/judgement.ts";
+import { resolveFor } from "../run/resolution.ts";
 import { checkRunOptions, type RunOptions } from "../run/run-options.ts";
 import { type Delivery, warnOfTrouble } from "./delivery.ts";
 import {
@@ -47,7 +48,7 @@ export function createHandler<Message, Value>(
   const common = { namespace, mode, waitMs, leaseMs, timeoutMs, owner, classifyError, onError };
   checkFunction("fn", fn);
   checkRunOptions({ ...common, key: "any" });
-  for (const name of ["key", "fingerprint", "keyCreatedAt", "onDelivery"] as const) {
+  for (const name of ["key", "fingerprint", "keyCreatedAt", "onDelivery", "resolve"] as const) {
     if (options[name] !== undefined) checkFunction(name, options[name]);
   }
   const redelivery = redeliveryOf(options);
@@ -60,10 +61,13 @@ export function createHandler<Message, Value>(
     const { key } = named;
     let claim: Claim | undefined;
     try {
-      const result = await onceward.runDetailed({ ...common, ...named, signal }, (held) => {
-        claim = held;
-        return attempt(held, redelivery, () => fn(message, held));
-      });
+      const result = await onceward.runDetailed(
+        { ...common, ...named, signal, resolve: resolveFor(message, options.resolve) },
+        (held) => {
+          claim = held;
+          return attempt(held, redelivery, () => fn(message, held));
+        },
+      );
       return result.replayed
         ? { kind: "duplicate", key, value: result.value, error: undefined }
         : { kind: "processed", key, value: result.value, attempt: result.attempt };

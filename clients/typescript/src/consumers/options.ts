@@ -1,4 +1,5 @@
 import { checkWholeNumber } from "../errors/violations.ts";
+import type { ResolveFor } from "../run/resolution.ts";
 import type { RunOptions } from "../run/run-options.ts";
 import type { Delivery } from "./delivery.ts";
 
@@ -30,6 +31,8 @@ export interface ConsumerOptions<Message>
    * time, where the adapter has one.
    */
   readonly keyCreatedAt?: ((message: Message) => Date | undefined) | undefined;
+  /** Finds out what became of an earlier attempt, as `RunOptions.resolve` describes it. Default: none. */
+  readonly resolve?: ResolveFor<Message> | undefined;
   /**
    * After how many attempts the operation fails permanently: 1 to 1,000,000, or Infinity for never. An attempt is a claim
    * of the key that was granted (`claim.attempt`), also to a process that then died. An error of the function on the last

@@ -134,8 +134,8 @@ export interface SavedCheckpoint {
 
 /**
  * The last holder's lease expired, it is unknown whether the effect happened, and the namespace's policy is HOLD.
- * Nothing ran. Find out whether it happened, and then run with `acceptAmbiguous`, or let an administrator resolve the
- * record.
+ * Nothing ran. Let `resolve` find out whether it happened, or an administrator resolve the record. `cause` is the error that
+ * `resolve` threw.
  */
 export class AmbiguousError extends OncewardError {
   override readonly name = "AmbiguousError";
@@ -151,10 +151,14 @@ export class AmbiguousError extends OncewardError {
     leaseExpiredAt: Date;
     checkpoint: SavedCheckpoint | undefined;
     claim?: ClaimRef | undefined;
+    cause?: unknown;
   }) {
-    const { claim } = last;
+    const { claim, cause } = last;
     const who = last.owner || "an unnamed owner";
-    super("AMBIGUOUS", `It is unknown whether attempt ${last.attempt} at ${who} had its effect.`, { claim });
+    super("AMBIGUOUS", `It is unknown whether attempt ${last.attempt} at ${who} had its effect.`, {
+      claim,
+      cause,
+    });
     this.owner = last.owner;
     this.attempt = last.attempt;
     this.leaseExpiredAt = last.leaseExpiredAt;

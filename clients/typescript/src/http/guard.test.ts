@@ -2,6 +2,7 @@ import { expect, onTestFinished, test, vi } from "vitest";
 import { InvalidRequestError } from "../errors/catalogue.ts";
 import { idempotent, OutcomeUnknownError } from "../http.ts";
 import { joinKey } from "../keys/keys.ts";
+import { happened } from "../run/resolution.ts";
 import { createTestingOnceward } from "../testing.ts";
 
 const request = () =>
@@ -35,6 +36,31 @@ test("a replay has only allowed headers, regardless of what the record holds", a
     etag: '"1"',
     "idempotency-replayed": "true",
   });
+});
+
+test("a Response that resolve found is sent, and replayed to later requests", async () => {
+  const { onceward, clock } = createTestingOnceward({ policy: { onLeaseExpiry: "HOLD" } });
+  const key = joinKey("POST", "/charges", "a-1", "k-1");
+  await onceward.api.claim({ namespace: "charges", key, owner: "dying" });
+  clock.advance(60_000);
+  const handler = vi.fn();
+  const resolve = vi.fn((_claim, native: Request) =>
+    happened(
+      Response.json({ found: native.url }, { status: 201, headers: { etag: '"1"', "set-cookie": "no" } }),
+    ),
+  );
+  const handle = idempotent(onceward, { ...options, resolve }, handler);
+  for (const _ of ["first", "repeat"]) {
+    const { status, headers, ...answer } = await handle(request()).then(async (response) => ({
+      status: response.status,
+      headers: response.headers,
+      body: await response.json(),
+    }));
+    expect([status, headers.get("etag"), headers.get("set-cookie")]).toEqual([201, '"1"', null]);
+    expect(answer.body).toEqual({ found: "http://localhost/charges" });
+  }
+  expect(resolve).toHaveBeenCalledOnce();
+  expect(handler).not.toHaveBeenCalled();
 });
 
 test.each(["101", "103", "0", "600", "200.5", "ok"])(

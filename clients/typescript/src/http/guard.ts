@@ -15,6 +15,7 @@ import {
   OutcomeUnknownError,
   ownWordOf,
 } from "../run/outcome-unknown.ts";
+import { happened, type ResolveFor, resolveFor } from "../run/resolution.ts";
 import { inAcceptedCoding } from "./content-coding.ts";
 import { type HttpOptions, type HttpPolicy, httpPolicy, type Stores } from "./options.ts";
 import {
@@ -170,6 +171,7 @@ export function createGuard<Native extends object>(
       keyCreatedAt: keyTime(key),
       fingerprint,
       codec: responseCodec,
+      resolve: resolveFor(native, storing(policy)),
       signal: request.signal,
     };
     let handling: ReturnType<typeof handle> | undefined;
@@ -202,6 +204,20 @@ export function createGuard<Native extends object>(
       }
     }
   };
+}
+
+/** Returns the policy's `resolve`, whose Response becomes what is stored. */
+function storing<Native>({ resolve, replayHeaders }: HttpPolicy<Native>): ResolveFor<Native> | undefined {
+  return (
+    resolve &&
+    (async (claim, native) => {
+      const found = await resolve(claim, native);
+      if (found.kind !== "happened" || !(found.value instanceof Response)) return found;
+      const { status, headers } = found.value;
+      const body = new Uint8Array(await found.value.arrayBuffer());
+      return happened({ status, headers: pickHeaders(headers, replayHeaders), body });
+    })
+  );
 }
 
 /** Returns the answer of a handler that was called. @throws the handler's error. */

@@ -6,6 +6,7 @@ import {
   checkOptionalFunction,
   pickRunOptions,
 } from "../run/guarded-run.ts";
+import type { ResolveFor } from "../run/resolution.ts";
 import { MAX_KEY_BYTES, MAX_TIMER_MS } from "../wire/limits.ts";
 import type { Problem, ProblemBody } from "./problems.ts";
 import { type HttpProfile, PROFILES, type Wire, wireOf } from "./profiles.ts";
@@ -82,6 +83,11 @@ export interface HttpOptions<Native> extends AdapterRunOptions {
    */
   readonly stores?: Stores | "mark";
   /**
+   * Finds out what became of an earlier attempt, as `RunOptions.resolve` describes it. `happened` takes the Response of fetch to send and
+   * to store, such as `happened(Response.json(charge, { status: 201 }))`. Default: none.
+   */
+  readonly resolve?: ResolveFor<Native> | undefined;
+  /**
    * Headers to replay besides those that describe the body, Location, Link, ETag, Last-Modified, Cache-Control, Vary.
    * All others are only sent the first time. Cookies and hop-by-hop headers can't be added.
    * Default: none.
@@ -114,6 +120,7 @@ export interface HttpPolicy<Native> {
   readonly required: boolean;
   readonly fingerprint: ((request: Native) => unknown) | undefined;
   readonly stores: Stores;
+  readonly resolve: ResolveFor<Native> | undefined;
   readonly replayHeaders: ReadonlySet<string>;
   readonly abandonAfterMs: number;
   readonly problemBody: (problem: Problem, request: Native) => ProblemBody;
@@ -191,6 +198,7 @@ export function httpPolicy<Native>(options: HttpOptions<Native>): HttpPolicy<Nat
     required,
     fingerprint,
     stores: wire.dropsServerErrors ? exceptServerErrors(stores) : stores,
+    resolve: options.resolve,
     replayHeaders: new Set([...DEFAULT_REPLAY_HEADERS, ...checkedHeaders(replayHeaders)]),
     abandonAfterMs,
     problemBody: problemBody ?? wire.writeBody,

@@ -19,6 +19,7 @@ import {
   warnOfFingerprint,
 } from "../run/guarded-run.ts";
 import { OutcomeUnknownError, ownWordOf } from "../run/outcome-unknown.ts";
+import { resolveFor } from "../run/resolution.ts";
 import type { CodecRunOptions } from "../run/run-options.ts";
 import { isRefusal, type RpcFailure, refusal, refusalOf, storedFailure, terminalError } from "./failure.ts";
 import { isOutcome, type RpcOptions } from "./options.ts";
@@ -151,6 +152,7 @@ async function operationOf<Native, Response>(
     keyCreatedAt: keyTime(key),
     fingerprint: await fingerprinted(fingerprint(call.native)),
     codec: call.codec,
+    resolve: resolveFor(call.native, options.resolve),
   };
 }
 

@@ -1,6 +1,7 @@
 import { Code } from "@connectrpc/connect";
 import { RetryInfoSchema } from "../gen/google/rpc/error_details_pb.ts";
 import type { AdapterRunOptions } from "../run/guarded-run.ts";
+import type { ResolveFor } from "../run/resolution.ts";
 import type { RpcFailure } from "./failure.ts";
 
 /** How calls are guarded. `Call` is the library's type of a call. */
@@ -36,6 +37,11 @@ export interface RpcOptions<Call> extends AdapterRunOptions {
    * `mark`: of a response, only that it was made is kept; duplicates get RESULT_LOST. Failures are stored as by default.
    */
   readonly stores?: ((failure: RpcFailure) => boolean | "unknown") | "mark";
+  /**
+   * Finds out what became of an earlier attempt, as `RunOptions.resolve` describes it. `happened` takes the response message.
+   * Default: none.
+   */
+  readonly resolve?: ResolveFor<Call> | undefined;
 }
 
 const OUTCOMES: ReadonlySet<number> = new Set([

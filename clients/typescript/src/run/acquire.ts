@@ -1,9 +1,10 @@
 import { create } from "@bufbuild/protobuf";
-import { durationMs } from "@bufbuild/protobuf/wkt";
+import { durationMs, type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 import { AmbiguousError, type ClaimRef, InProgressError, OncewardError } from "../errors/errors.ts";
 import { errorFromCall, isUnreachable } from "../errors/mapping.ts";
 import {
   type Ambiguous,
+  type Claimed,
   type ClaimResponse,
   type Completed,
   type CompleteResponse,
@@ -22,12 +23,27 @@ import { retrying, sleep } from "./retry.ts";
 /** How a run begins. */
 export type Acquired =
   /** The lease lasts: the function may begin at once, and at no later time without checking the lease again. */
-  | ({ readonly kind: "claimed" } & Granted)
+  | ({ readonly kind: "claimed"; readonly unknown: UnknownAttempt | undefined } & Granted)
   | { readonly kind: "completed"; readonly completed: Completed; readonly expiresAt: Date }
   /** The claim has completed the key itself, as the request's `completion` asked. */
   | { readonly kind: "recorded"; readonly completion: CompleteResponse }
   /** The service is unreachable, and the function runs without a claim. */
   | { readonly kind: "unguarded"; readonly error: OncewardError };
+
+/** An earlier attempt whose outcome is unknown, and how long that was before `atMs` on the clock of `leaseNowMs`. */
+export interface UnknownAttempt {
+  readonly last: Ambiguous;
+  readonly forMs: number;
+  readonly atMs: number;
+}
+
+/** Returns the attempt whose outcome is unknown; undefined: there is none. */
+function unknownAttemptOf(claimed: Claimed, serverTime: Timestamp | undefined): UnknownAttempt | undefined {
+  const { unknown, checkpoint } = claimed;
+  if (unknown?.leaseExpiredAt === undefined || serverTime === undefined) return undefined;
+  const forMs = Math.max(0, timestampMs(serverTime) - timestampMs(unknown.leaseExpiredAt));
+  return { last: { ...unknown, checkpoint }, forMs, atMs: leaseNowMs() };
+}
 
 /** How long a run may take to begin. */
 export interface AcquireOptions {
@@ -111,8 +127,9 @@ async function claimOrWait(
     switch (outcome.case) {
       case "claimed": {
         const answer = { claimed: outcome.value, sentAtMs };
+        const unknown = unknownAttemptOf(outcome.value, response.serverTime);
         const granted = await renewIfLate(calls, refOf(request), answer, options.timeoutMs, signal);
-        if (granted !== undefined) return { kind: "claimed", ...granted };
+        if (granted !== undefined) return { kind: "claimed", unknown, ...granted };
         if (++lostClaims > MAX_LATE_ANSWERS) throw alwaysLate();
         response = await send();
         break;
@@ -183,9 +200,11 @@ function inProgress(holder: InProgress, claim: ClaimRef): InProgressError {
   });
 }
 
-function ambiguous(last: Ambiguous, claim: ClaimRef): AmbiguousError {
+/** Returns the error of a run that ends because the outcome of an earlier attempt is unknown. */
+export function ambiguous(last: Ambiguous, claim: ClaimRef, cause?: unknown): AmbiguousError {
   return new AmbiguousError({
     claim,
+    cause,
     owner: last.owner,
     attempt: last.attempt,
     leaseExpiredAt: dateOf(last.leaseExpiredAt),

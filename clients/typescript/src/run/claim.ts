@@ -9,12 +9,12 @@ import { deriveKey } from "../keys/keys.ts";
 import { MAX_RELEASE_REASON_BYTES } from "../wire/limits.ts";
 import type { Calls } from "./calls.ts";
 import { readCheckpoint, writeCheckpoint } from "./checkpoint.ts";
+import type { Judging } from "./judging.ts";
 import { Lease, leaseLost } from "./lease.ts";
 import { leaseNowMs } from "./lease-clock.ts";
 import { OutcomeUnknownError } from "./outcome-unknown.ts";
 import { MAX_LATE_ANSWERS } from "./renew.ts";
 import { retrying } from "./retry.ts";
-import type { Judging } from "./run-options.ts";
 
 /** The claim that a guarded function runs under. */
 export interface Claim {
@@ -71,14 +71,16 @@ export interface Claim {
 export interface RunningClaim extends Claim {
   /** The run's options, or the client's, by which errors of the function are judged. */
   readonly judging: Judging;
+  /** As `UnresolvedClaim` has it; 0 if the outcome of no earlier attempt is unknown. */
+  readonly msSinceEffectMayHaveBegun: number;
   /** The error of `outcomeUnknown`, once it was called. */
   readonly unknownBecause: OutcomeUnknownError | undefined;
   /**
    * Stores the outcome. Returns undefined if the claim is not guarded, and nothing is stored. @throws OncewardError.
    */
   complete(result: MessageInitShape<typeof ResultSchema>): Promise<CompleteResponse | undefined>;
-  /** Releases the claim. @throws OncewardError. */
-  release(reason: string): Promise<void>;
+  /** Releases the claim, or gives the record back as it was before the claim. @throws OncewardError. */
+  release(reason: string, giveBack?: boolean): Promise<void>;
   /** Stops the heartbeats so that the lease expires without an outcome, and aborts the signal. */
   abandon(error: OncewardError): void;
   /** Stops the heartbeats. */
@@ -124,12 +126,19 @@ abstract class NamedClaim {
   }
 }
 
+/** How long an outcome was unknown at a time of the clock of `leaseNowMs`. */
+interface UnknownSince {
+  readonly forMs: number;
+  readonly atMs: number;
+}
+
 /** A claim that this process holds. */
 export class HeldClaim extends NamedClaim implements RunningClaim {
   readonly guarded = true;
   readonly fencingToken: bigint;
   readonly attempt: number;
   readonly checkpoint: SavedCheckpoint | undefined;
+  readonly #unknown: UnknownSince | undefined;
   readonly #lease: Lease;
   readonly #calls: Calls;
   readonly #timeoutMs: number;
@@ -140,7 +149,11 @@ export class HeldClaim extends NamedClaim implements RunningClaim {
   constructor(
     calls: Calls,
     name: ClaimName,
-    granted: { readonly claimed: Claimed; readonly sentAtMs: number },
+    granted: {
+      readonly claimed: Claimed;
+      readonly sentAtMs: number;
+      readonly unknown?: UnknownSince | undefined;
+    },
     { timeoutMs, signal }: { readonly timeoutMs: number; readonly signal?: AbortSignal | undefined },
     onLost: (error: OncewardError) => void,
   ) {
@@ -149,6 +162,7 @@ export class HeldClaim extends NamedClaim implements RunningClaim {
     this.fencingToken = claimed.fencingToken;
     this.attempt = claimed.attempt;
     this.checkpoint = readCheckpoint(claimed.checkpoint);
+    this.#unknown = granted.unknown;
     this.#calls = calls;
     this.#timeoutMs = timeoutMs;
     this.#callers = signal;
@@ -169,6 +183,10 @@ export class HeldClaim extends NamedClaim implements RunningClaim {
 
   get signal(): AbortSignal {
     return this.#lease.signal;
+  }
+
+  get msSinceEffectMayHaveBegun(): number {
+    return this.#unknown === undefined ? 0 : this.#unknown.forMs + leaseNowMs() - this.#unknown.atMs;
   }
 
   async saveCheckpoint(name: string, state?: unknown): Promise<void> {
@@ -197,10 +215,10 @@ export class HeldClaim extends NamedClaim implements RunningClaim {
   }
 
   /** Releases the claim, so that a retry runs at once. If the service is unreachable, the claim ends with its lease. */
-  async release(reason: string): Promise<void> {
+  async release(reason: string, giveBack = false): Promise<void> {
     const text = truncateUtf8(reason.replaceAll("\0", ""), MAX_RELEASE_REASON_BYTES);
     await retrying(
-      () => this.#calls.release({ ...this.#ref(), reason: text }),
+      () => this.#calls.release({ ...this.#ref(), reason: text, giveBack }),
       performance.now() + this.#timeoutMs,
     );
   }
@@ -238,6 +256,7 @@ export class UnguardedClaim extends NamedClaim implements RunningClaim {
   readonly fencingToken = 0n;
   readonly attempt: number = 0;
   readonly checkpoint = undefined;
+  readonly msSinceEffectMayHaveBegun = 0;
   /** That of the run's caller: there is no lease to lose. */
   readonly signal: AbortSignal;
 

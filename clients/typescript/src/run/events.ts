@@ -1,4 +1,5 @@
 import type { Reason } from "../errors/errors.ts";
+import type { Resolution } from "./resolution.ts";
 
 /**
  * An event of a run, passed to `onEvent`, for counting and logging. It never holds a value, a key or a fingerprint.
@@ -24,6 +25,7 @@ import type { Reason } from "../errors/errors.ts";
  *   the namespace's policy applies.
  *
  * In between:
+ * - `resolved`: `resolve` was called. `found` is its answer; `unknown` also if it threw or was interrupted.
  * - `lease-lost`: another process may start while the function still runs.
  */
 export type OncewardEvent = { readonly namespace: string } & (
@@ -37,6 +39,7 @@ export type OncewardEvent = { readonly namespace: string } & (
       readonly attempt: number;
       readonly reason: Reason;
     }
+  | { readonly type: "resolved"; readonly attempt: number; readonly found: Resolution["kind"] }
   | { readonly type: "not-run" | "unguarded"; readonly reason: Reason }
   | { readonly type: "duplicate-skipped"; readonly outcome: "success" | "failure" | "lost" }
   | { readonly type: "waiting" | "timestamp-key" }

@@ -43,16 +43,18 @@ interface SharedGuardOptions extends AdapterRunOptions {
   readonly required?: unknown;
   readonly fingerprint?: unknown;
   readonly stores?: unknown;
+  readonly resolve?: unknown;
 }
 
 /** Checks the options that HTTP and RPC adapters share, when a guard is made. @throws InvalidRequestError. */
 export function checkGuardOptions(options: SharedGuardOptions): void {
-  const { waitMs, caller, required, fingerprint, stores } = options;
+  const { waitMs, caller, required, fingerprint, stores, resolve } = options;
   // The check covers what a program in JavaScript may pass.
   checkNamespaceOptions({ ...pickRunOptions(options), waitMs: waitMs as number | undefined });
   checkFunction("caller", caller);
   checkOptionalFunction("fingerprint", fingerprint);
   if (stores !== "mark") checkOptionalFunction("stores", stores);
+  checkOptionalFunction("resolve", resolve);
   if (required !== undefined && typeof required !== "boolean") {
     throw refusedField("required", `must be true or false, is ${typeof required}`);
   }

@@ -1,7 +1,8 @@
 import { TerminalError } from "../errors/errors.ts";
 import { type Claim, ClaimAbandoned, type RunningClaim } from "./claim.ts";
+import type { Judging } from "./judging.ts";
 import { isInterruption, OutcomeUnknownError, ownWordOf } from "./outcome-unknown.ts";
-import type { Judging, RunOptions } from "./run-options.ts";
+import type { RunOptions } from "./run-options.ts";
 
 /** How a claim ends whose function failed: with the error that is stored, released, or left to its lease and the policy. */
 export type Judgement = TerminalError | "release" | "unknown";

@@ -2,6 +2,7 @@ import { checkFunction } from "../errors/violations.ts";
 import type { Claim } from "./claim.ts";
 import type { Codec } from "./codec.ts";
 import type { Jsonify } from "./jsonify.ts";
+import { type ResolveFor, resolveFor } from "./resolution.ts";
 import {
   type AnyRunOptions,
   type CodecRunOptions,
@@ -24,10 +25,11 @@ export type NamespaceDefaults = Pick<
   | "classifyError"
   | "onError"
   | "describeError"
+  | "resolve"
 >;
 
 /** The options of a wrapped function: how to name its operation, and how to run it. */
-export interface WrapOptions<Input> extends NamespaceDefaults {
+export interface WrapOptions<Input> extends Omit<NamespaceDefaults, "resolve"> {
   /** Returns the operation's key, as `RunOptions.key` describes it. */
   readonly key: (input: Input) => string;
   /**
@@ -35,6 +37,8 @@ export interface WrapOptions<Input> extends NamespaceDefaults {
    * Default: none, and any input with the key gets the stored value.
    */
   readonly fingerprint?: ((input: Input) => unknown) | undefined;
+  /** Finds out what became of an earlier attempt, as `RunOptions.resolve` describes it. Default: the namespace's. */
+  readonly resolve?: ResolveFor<Input> | undefined;
   /** Returns when the key was made, as `RunOptions.keyCreatedAt` describes it. Default: the time in the key, if any. */
   readonly keyCreatedAt?: ((input: Input) => Date | undefined) | undefined;
 }
@@ -142,11 +146,17 @@ export class Namespace {
   ): Wrapped<Input, Jsonify<T>>;
   wrap<Input>(
     fn: (input: Input, claim: Claim) => unknown,
-    { key, fingerprint, keyCreatedAt, ...options }: CodecWrapOptions<Input, unknown> | JsonWrapOptions<Input>,
+    {
+      key,
+      fingerprint,
+      keyCreatedAt,
+      resolve,
+      ...options
+    }: CodecWrapOptions<Input, unknown> | JsonWrapOptions<Input>,
   ): Wrapped<Input, unknown> {
     checkFunction("fn", fn);
     checkFunction("key", key);
-    for (const [name, fnOfInput] of Object.entries({ fingerprint, keyCreatedAt })) {
+    for (const [name, fnOfInput] of Object.entries({ fingerprint, keyCreatedAt, resolve })) {
       if (fnOfInput !== undefined) checkFunction(name, fnOfInput);
     }
     checkNamespaceOptions({ ...options, namespace: this.name });
@@ -156,6 +166,7 @@ export class Namespace {
         key: key(input),
         fingerprint: fingerprint?.(input),
         keyCreatedAt: keyCreatedAt?.(input),
+        resolve: resolveFor(input, resolve),
         signal,
         acceptAmbiguous,
       };

@@ -41,7 +41,7 @@ export class PendingClaims {
 }
 
 /**
- * Releases the claim of a run whose function will not begin. Otherwise it would block other callers until its lease
+ * Releases the claim of a run whose function will not begin, or gives the record back if it may be ambiguous. Otherwise it would block other callers until its lease
  * expires, or make the record ambiguous although nothing ran. The request's claim id identifies the claim. Retries until
  * the lease, by default the service's, is over; while the client closes, makes one more attempt. Never rejects.
  */
@@ -77,7 +77,8 @@ async function release(calls: Calls, request: ClaimInit): Promise<void> {
   const { outcome } = await calls.claim({ ...request, acceptAmbiguous: false });
   if (outcome.case !== "claimed") return;
   const reason = "The caller left before the operation began.";
-  await calls.release({ namespace, key, fencingToken: outcome.value.fencingToken, reason });
+  const { fencingToken } = outcome.value;
+  await calls.release({ namespace, key, fencingToken, reason, giveBack: request.acceptAmbiguous ?? false });
 }
 
 /** Resolves after `delayMs`, or as soon as the signal aborts. Does not keep a process alive that has nothing else to do. */

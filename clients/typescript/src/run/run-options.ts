@@ -12,9 +12,11 @@ import {
   NAMESPACE_RULE,
 } from "../wire/limits.ts";
 import type { Codec } from "./codec.ts";
+import type { Judging } from "./judging.ts";
+import type { Resolve } from "./resolution.ts";
 
 /** Identifies an operation, and configures how to run it. */
-export interface RunOptions {
+export interface RunOptions extends Judging {
   /** The group of operations that share a policy, such as "charges": `[a-z0-9]([a-z0-9._-]{0,62})`. */
   readonly namespace: string;
   /**
@@ -80,21 +82,6 @@ export interface RunOptions {
    */
   readonly onUnavailable?: "throw" | "proceed" | undefined;
   /**
-   * Classifies an error of the function: `release`, so that the next delivery runs the function again, or `terminal`,
-   * so that the error is stored as a FAILURE. Then every delivery, the first one too, throws a TerminalError with the
-   * error's `name`, `message` and `details`; on the first delivery its `cause` is the error itself. Not called for a
-   * TerminalError, which is always terminal, nor for a NoEffectError or an OutcomeUnknownError. If it throws, it counts as `release`.
-   * Default: `release`, or the client's.
-   */
-  readonly classifyError?: ((error: unknown) => "release" | "terminal") | undefined;
-  /**
-   * What an error of the function means that says nothing of its effect: `release`, there was none, and the next delivery runs at
-   * once; or `unknown`, for money: the claim is left to its lease and the namespace's policy, and only a NoEffectError releases it.
-   * An interruption is unknown with both: an error after `claim.signal` aborted, and the AbortError or TimeoutError of a signal.
-   * Default: `release`, or the client's.
-   */
-  readonly onError?: "release" | "unknown" | undefined;
-  /**
    * Returns the text that is stored as the reason of a release when the function throws, for people who look at the
    * record; at most 1,024 bytes are kept. The service stores it in plain form and shows it in the console, so that it
    * must not hold secrets or personal data: `(error) => String(error)` stores every message. If it throws, the default
@@ -107,15 +94,19 @@ export interface RunOptions {
    */
   readonly acceptAmbiguous?: boolean | undefined;
   /**
+   * Finds out what became of the effect of an earlier attempt whose lease ended without an outcome, for example by asking the
+   * provider for `claim.deriveKey`'s key. Called under the claim, before the function, whether the namespace's policy is HOLD or
+   * RECLAIM. Returns `happened(value)`, `didNotHappen()`, `stillOpen({ retryAfterMs })` or `unknown()`; an error means unknown. Unless
+   * it is known what happened, the record is given back as it was before. Not called with `acceptAmbiguous`. Default: none.
+   */
+  readonly resolve?: Resolve | undefined;
+  /**
    * Ends the run for this caller. Before the function runs, the run rejects at once with the signal's reason, and a claim
    * that is granted nevertheless is released. While the function runs, `claim.signal` aborts with the same reason; the
    * function decides how it ends, and its outcome is stored. Default: none.
    */
   readonly signal?: AbortSignal | undefined;
 }
-
-/** The options of a run by which its function's errors are judged. */
-export type Judging = Pick<RunOptions, "classifyError" | "onError">;
 
 /** The options that do not belong to one operation. */
 type NamespaceRunOptions = Omit<RunOptions, "key" | "keyCreatedAt" | "claimId">;
@@ -188,13 +179,17 @@ function checkShared(violations: Violation[], options: NamespaceRunOptions): voi
   }
   checkDuration(violations, "leaseMs", options.leaseMs, MIN_LEASE_MS, MAX_LEASE_MS);
   checkDefaults(violations, options);
-  const { mode, stores, onInProgress, onUnavailable } = options;
+  const { mode, stores, onInProgress, onUnavailable, resolve } = options;
   if (stores !== undefined && stores !== "mark") {
     violations.push({ field: "stores", description: 'must be "mark" or unset' });
   }
   if (mode !== undefined && mode !== "at-most-once") {
     violations.push({ field: "mode", description: 'must be "at-most-once" or unset' });
   }
+  if (resolve !== undefined && typeof resolve !== "function")
+    violations.push({ field: "resolve", description: "must be a function" });
+  if (resolve !== undefined && mode !== undefined)
+    violations.push({ field: "resolve", description: "does not combine with mode" });
   if (onInProgress !== undefined && onInProgress !== "wait" && onInProgress !== "throw") {
     violations.push({ field: "onInProgress", description: 'must be "wait" or "throw"' });
   }

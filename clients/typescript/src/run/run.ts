@@ -19,8 +19,11 @@ import { describe } from "./describe-error.ts";
 import type { Observer } from "./events.ts";
 import { GUARD_OFF, guardOff } from "./guard-switch.ts";
 import { judgeUnder } from "./judgement.ts";
+import { type Found, lookFirst, stillOpenError } from "./look-first.ts";
 import { OutcomeUnknownError } from "./outcome-unknown.ts";
+import type { Resolution } from "./resolution.ts";
 import { replay, replayOutcome } from "./result-codec.ts";
+import { sleep } from "./retry.ts";
 import {
   type AnyRunOptions,
   checkRunOptions,
@@ -38,30 +41,101 @@ export async function runOnce(
   fn: (claim: Claim) => unknown,
 ): Promise<RunResult<unknown>> {
   const { timeoutMs = defaults.timeoutMs } = options;
-  const { classifyError = defaults.classifyError, describeError = defaults.describeError } = options;
-  const { onError = defaults.onError } = options;
-  const acquired = await begin(calls, defaults, options, observer);
-  if (acquired.kind === "completed") return replayed(acquired, options, observer);
-
-  const claim = openClaim(acquired, calls, { ...options, timeoutMs, classifyError, onError }, observer);
-  try {
-    const [effect] = await Promise.allSettled([callWithin(calls, claim, fn)]);
-    const marked = claim.unknownBecause;
-    if (marked === undefined && effect.status === "fulfilled")
-      return await complete(claim, effect, options, observer);
-    const error = effect.status === "rejected" ? effect.reason : marked;
-    const judgement = judgeUnder(claim, error);
-    if (judgement instanceof TerminalError) {
-      await complete(claim, { status: "rejected", reason: judgement }, options, observer);
-      throw judgement;
+  const { classifyError = defaults.classifyError, onError = defaults.onError } = options;
+  const waitUntilMs = performance.now() + waitMsOf(options, defaults);
+  for (;;) {
+    const leftMs = Math.max(0, waitUntilMs - performance.now());
+    const acquired = await begin(calls, defaults, options, leftMs, observer);
+    if (acquired.kind === "completed") return replayed(acquired, options, observer);
+    const claim = openClaim(acquired, calls, { ...options, timeoutMs, classifyError, onError }, observer);
+    try {
+      const attempt = { calls, claim, acquired, options, defaults, observer, waitUntilMs };
+      const found = await resolveFirst(attempt);
+      if (found?.kind === "happened") {
+        const effect = { status: "fulfilled", value: found.value } as const;
+        return await complete(claim, effect, options, observer);
+      }
+      if (found?.kind !== "still-open") return await callFunction(attempt, fn);
+      claim.end();
+      observer.emit({ type: "waiting" });
+      await pauseBeforeSearch(attempt, found.retryAfterMs);
+    } finally {
+      claim.end();
     }
-    if (acquired.kind === "recorded") observer.emit({ type: "failed", attempt: claim.attempt });
-    else if (judgement === "release") await release(claim, describe(error, describeError), observer);
-    else abandon(claim, marked ?? error, describe(error, describeError), observer);
-    throw error;
-  } finally {
-    claim.end();
   }
+}
+
+/** A claim of a run, and what the run needs to settle it. */
+interface RunAttempt {
+  readonly calls: Calls;
+  readonly claim: RunningClaim;
+  readonly acquired: Exclude<Acquired, { kind: "completed" }>;
+  readonly options: AnyRunOptions;
+  readonly defaults: ResolvedDefaults;
+  readonly observer: Observer;
+  /** Until when the run may wait for the outcome of an earlier attempt, on the clock of `performance.now()`. */
+  readonly waitUntilMs: number;
+}
+
+/** Calls the function under its claim, and settles the claim by its outcome. */
+async function callFunction(
+  { calls, claim, acquired, options, defaults, observer }: RunAttempt,
+  fn: (claim: Claim) => unknown,
+): Promise<RunResult<unknown>> {
+  const { describeError = defaults.describeError } = options;
+  const [effect] = await Promise.allSettled([callWithin(calls, claim, fn)]);
+  const marked = claim.unknownBecause;
+  if (marked === undefined && effect.status === "fulfilled")
+    return await complete(claim, effect, options, observer);
+  const error = effect.status === "rejected" ? effect.reason : marked;
+  const judgement = judgeUnder(claim, error);
+  if (judgement instanceof TerminalError) {
+    await complete(claim, { status: "rejected", reason: judgement }, options, observer);
+    throw judgement;
+  }
+  if (acquired.kind === "recorded") observer.emit({ type: "failed", attempt: claim.attempt });
+  else if (judgement === "release") await release(claim, describe(error, describeError), observer);
+  else abandon(claim, marked ?? error, describe(error, describeError), observer);
+  throw error;
+}
+
+/**
+ * Asks `resolve` about an earlier attempt, if there is one whose outcome is unknown. Returns undefined if nothing is to be asked.
+ *
+ * @throws as `lookFirst`; InProgressError if the outcome is still open for longer than the run may wait.
+ */
+async function resolveFirst(attempt: RunAttempt): Promise<Found | undefined> {
+  const { calls, claim, acquired, options, defaults, observer } = attempt;
+  const { resolve, acceptAmbiguous, describeError = defaults.describeError } = options;
+  if (resolve === undefined || acceptAmbiguous || acquired.kind !== "claimed") return undefined;
+  const { unknown } = acquired;
+  if (unknown === undefined) return undefined;
+  const onFound = (kind: Resolution["kind"]) =>
+    observer.emit({ type: "resolved", attempt: claim.attempt, found: kind });
+  try {
+    const found = await lookFirst(calls, claim, resolve, unknown, describeError, onFound);
+    if (found.kind === "still-open" && performance.now() + found.retryAfterMs > attempt.waitUntilMs)
+      throw stillOpenError(claim, unknown, found.retryAfterMs);
+    return found;
+  } catch (cause) {
+    const reason = isEnd(cause, options.signal) ? "ABORTED" : errorFromCall(cause).reason;
+    observer.emit({ type: "not-run", reason });
+    throw cause;
+  }
+}
+
+/** Waits until `resolve` is asked again. @throws CLOSED; the reason of the run's signal. */
+async function pauseBeforeSearch({ calls, options, observer }: RunAttempt, delayMs: number): Promise<void> {
+  try {
+    await sleep(delayMs, calls.closing, options.signal);
+  } catch (cause) {
+    observer.emit({ type: "not-run", reason: isEnd(cause, options.signal) ? "ABORTED" : "CLOSED" });
+    throw cause;
+  }
+}
+
+function waitMsOf({ onInProgress = "wait", waitMs }: RunOptions, defaults: ResolvedDefaults): number {
+  return onInProgress === "throw" ? 0 : (waitMs ?? defaults.waitMs);
 }
 
 /** Checks the options and acquires the claim. @throws the errors of `acquire`, and InvalidRequestError. */
@@ -69,10 +143,10 @@ async function begin(
   calls: Calls,
   defaults: ResolvedDefaults,
   options: RunOptions,
+  waitMs: number,
   observer: Observer,
 ): Promise<Acquired> {
-  const { timeoutMs = defaults.timeoutMs, onInProgress = "wait", onUnavailable = "throw" } = options;
-  const waitMs = onInProgress === "throw" ? 0 : (options.waitMs ?? defaults.waitMs);
+  const { timeoutMs = defaults.timeoutMs, onUnavailable = "throw" } = options;
   return await observer.span("claim", async (add) => {
     try {
       checkRunOptions(options);
@@ -122,7 +196,8 @@ function refOf({ namespace, key }: RunOptions): ClaimRef {
 }
 
 async function toRequest(options: RunOptions, defaultOwner: string): Promise<ClaimInit> {
-  const { namespace, key, fingerprint, leaseMs, owner = defaultOwner, acceptAmbiguous = false } = options;
+  const { namespace, key, fingerprint, leaseMs, owner = defaultOwner, resolve } = options;
+  const acceptAmbiguous = options.acceptAmbiguous === true || resolve !== undefined;
   const { keyCreatedAt, claimId = crypto.randomUUID(), mode } = options;
   return {
     namespace,

@@ -41,6 +41,10 @@ interface Held {
   readonly leaseMs: number;
   /** Kept beyond its retention, to distinguish a repeated Complete from a different one. Unset if the claim completed the record. */
   result?: Result;
+  /** The record that the newest claim took over after its lease. */
+  readonly unknown?: KnownRecord | undefined;
+  /** The token of the newest claim, if it was given back. */
+  readonly givenBack?: bigint;
 }
 
 /** When an answer in progress says to come again: at the end of the lease, within these limits. */
@@ -173,8 +177,9 @@ export class MemoryService {
     if (met === undefined) checkAge(request, policy, nowMs);
     else checkFingerprint(met.record.fingerprint, request.fingerprint);
     const kind = met === undefined ? "granted" : outcomeOf(met, request, nowMs);
-    const { record } = met === undefined || kind === "granted" ? this.#grant(request, policy, met) : met;
-    const outcome = answerOf(kind, record, nowMs);
+    const held = met === undefined || kind === "granted" ? this.#grant(request, policy, met) : met;
+    const { record } = held;
+    const outcome = answerOf(kind, held, nowMs);
     return { kind, response: { ...fieldsOf(record), outcome, serverTime: timestampFromMs(nowMs) } };
   }
 
@@ -199,13 +204,15 @@ export class MemoryService {
       expiresAt: timestampFromMs(nowMs + Math.max(policy.keptS * 1000, leaseMs)),
       ...(checkpoint && { checkpoint }),
     });
+    const isUnknown = previous !== undefined && previous.record.state !== Record_State.RELEASED;
+    const unknown = isUnknown && completion === undefined ? previous.record : undefined;
     if (completion !== undefined) {
       record.state = Record_State.COMPLETED;
       record.result = create(ResultSchema, { kind: Result_Kind.SUCCESS });
       record.completedAt = record.claimedAt;
       record.resultExpiresAt = record.expiresAt;
     }
-    const held = { record, claimId, leaseMs };
+    const held = { record, claimId, leaseMs, unknown };
     this.#byName.set(nameOf(record), held);
     return held;
   }
@@ -239,9 +246,14 @@ export class MemoryService {
 
   #release(request: ReleaseRequest) {
     return this.#faults.around("release", () => {
-      const { record } = this.#own(request);
+      const repeated = this.#find(request);
+      if (request.giveBack && repeated?.givenBack === request.fencingToken) return fieldsOf(repeated.record);
+      const held = this.#own(request);
+      const { record } = held;
       if (record.state === Record_State.COMPLETED) throw alreadyCompleted();
-      if (record.state !== Record_State.RELEASED) {
+      if (request.giveBack && held.unknown !== undefined) {
+        this.#giveBack(held, held.unknown);
+      } else if (record.state !== Record_State.RELEASED) {
         record.state = Record_State.RELEASED;
         record.releasedAt = timestampFromMs(this.#clock.nowMs);
         record.releaseReason = request.reason;
@@ -249,6 +261,15 @@ export class MemoryService {
       }
       return fieldsOf(record);
     });
+  }
+
+  /** Restores what a claim took over, with another token, so that the claim can't extend or settle it. */
+  #giveBack(held: Held, { attempt, owner, claimedAt, leaseExpiresAt }: KnownRecord): void {
+    const { record } = held;
+    const givenBack = record.fencingToken;
+    Object.assign(record, { attempt, owner, claimedAt, leaseExpiresAt, fencingToken: ++this.#lastToken });
+    this.#byName.set(nameOf(record), { ...held, claimId: "", givenBack });
+    this.wake();
   }
 
   #extendLease(request: ExtendLeaseRequest) {
@@ -332,14 +353,23 @@ function outcomeOf({ record, claimId, result }: Held, request: ClaimRequest, now
   }
 }
 
-function answerOf(kind: ClaimOutcome, record: KnownRecord, nowMs: number) {
+function answerOf(kind: ClaimOutcome, { record, unknown: last }: Held, nowMs: number) {
   const leftMs = timeMs(record.leaseExpiresAt) - nowMs;
   const fields = fieldsOf(record);
   switch (kind) {
     case "granted":
     case "recovered":
       if (record.state === Record_State.COMPLETED) return { case: "recorded" as const, value: fields };
-      return { case: "claimed" as const, value: { ...fields, leaseRemaining: durationFromMs(leftMs) } };
+      return {
+        case: "claimed" as const,
+        value: {
+          ...fields,
+          leaseRemaining: durationFromMs(leftMs),
+          ...(last && {
+            unknown: { owner: last.owner, attempt: last.attempt, leaseExpiredAt: last.leaseExpiresAt },
+          }),
+        },
+      };
     case "replayed":
       return { case: "completed" as const, value: fields };
     case "inProgress": {

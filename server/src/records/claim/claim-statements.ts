@@ -12,6 +12,7 @@ import {
   equalKeys,
   IN_KEY_ORDER,
   IS_APPENDED,
+  IS_GIVEN_BACK,
   isHeld,
   WITH_ROOM,
 } from "../engine/record-sql.ts";
@@ -168,7 +169,7 @@ select (g.fencing_token - 1)::numeric as "baseToken",
  * functions there. Hence also jsonb_object, whose values are texts.
  *
  * The attempt that ends is appended to the row's past ones (administration/store/read-attempts.ts), unless an administrator's
- * resolution has done so: then the last one has the row's token.
+ * resolution has done so: then the last one has the row's token. A claim that was given back has been appended, too.
  */
 export const takeOverRecords = {
   name: "take_over_records",
@@ -199,6 +200,7 @@ ${INPUT}, ended as materialized (
     first_claimed_at = case when ${SAME_LIFE} then r.first_claimed_at else excluded.first_claimed_at end,
     claimed_at = excluded.claimed_at,
     lease_expires_at = excluded.lease_expires_at,
+    unknown_since = case when ${SAME_LIFE} and r.state = ${STATE.inProgress} then r.lease_expires_at end,
     settled_at = excluded.settled_at,
     expires_at = excluded.expires_at,
     result_expires_at = excluded.result_expires_at,
@@ -209,7 +211,7 @@ ${INPUT}, ended as materialized (
     checkpoint_state = case when ${SAME_LIFE} then r.checkpoint_state end,
     past_attempts = case
       when ${LIFE_ENDED} then null
-      when ${IS_APPENDED} then r.past_attempts
+      when ${IS_APPENDED} or ${IS_GIVEN_BACK} then r.past_attempts
       else case ${WITH_ROOM}
            || ${endedAttempt({
              ended:

@@ -190,7 +190,7 @@ export function claimResponse(outcome: ClaimOutcome, reckonedMs: number): ClaimR
 function claimOutcome(outcome: ClaimOutcome): ClaimResponse["outcome"] {
   switch (outcome.kind) {
     case "claimed": {
-      const { fencingToken, attempt, checkpoint } = outcome;
+      const { fencingToken, attempt, checkpoint, unknown } = outcome;
       const value: Claimed = {
         $typeName: "onceward.v1.Claimed",
         fencingToken,
@@ -199,6 +199,7 @@ function claimOutcome(outcome: ClaimOutcome): ClaimResponse["outcome"] {
         leaseRemaining: duration(outcome.leaseRemainingMs),
         firstClaimedAt: timestamp(outcome.firstClaimedAtMs),
         ...(checkpoint && { checkpoint: checkpointMessage(checkpoint) }),
+        ...(unknown && { unknown: ambiguousMessage({ ...unknown, attempt: attempt - 1 }) }),
       };
       return { case: "claimed", value };
     }
@@ -232,15 +233,26 @@ function claimOutcome(outcome: ClaimOutcome): ClaimResponse["outcome"] {
       return { case: "recorded", value };
     }
     case "ambiguous": {
-      const { owner, attempt, checkpoint } = outcome;
-      const value: Ambiguous = {
-        $typeName: "onceward.v1.Ambiguous",
-        owner,
-        attempt,
-        leaseExpiredAt: timestamp(outcome.leaseExpiredAtMs),
+      const { checkpoint } = outcome;
+      const value = {
+        ...ambiguousMessage(outcome),
         ...(checkpoint && { checkpoint: checkpointMessage(checkpoint) }),
       };
       return { case: "ambiguous", value };
     }
   }
+}
+
+function ambiguousMessage(last: {
+  readonly owner: string;
+  readonly attempt: number;
+  readonly leaseExpiredAtMs: number;
+}): Ambiguous {
+  const { owner, attempt, leaseExpiredAtMs } = last;
+  return {
+    $typeName: "onceward.v1.Ambiguous",
+    owner,
+    attempt,
+    leaseExpiredAt: timestamp(leaseExpiredAtMs),
+  };
 }

@@ -65,6 +65,8 @@ export const RECORD_SELECT = `r.tenant_id, r.namespace, r.key, r.state, r.attemp
        extract(epoch from r.claimed_at) * 1000 as claimed_at_ms,
        extract(epoch from r.lease_expires_at) * 1000 as lease_expires_at_ms,
        extract(epoch from r.lease_expires_at - clock_timestamp()) * 1000 as lease_remaining_ms,
+       extract(epoch from r.unknown_since) * 1000 as unknown_since_ms,
+       case when r.unknown_since is not null then r.past_attempts -> -1 ->> 'owner' end as unknown_owner,
        extract(epoch from r.settled_at) * 1000 as settled_at_ms,
        extract(epoch from r.expires_at) * 1000 as expires_at_ms,
        extract(epoch from r.result_expires_at) * 1000 as result_expires_at_ms,
@@ -98,6 +100,8 @@ export interface RecordRow extends IdRow, pg.QueryResultRow {
   readonly claimed_at_ms: number;
   readonly lease_expires_at_ms: number;
   readonly lease_remaining_ms: number;
+  readonly unknown_since_ms: number | null;
+  readonly unknown_owner: string | null;
   readonly settled_at_ms: number | null;
   readonly expires_at_ms: number;
   readonly result_expires_at_ms: number | null;
@@ -169,6 +173,10 @@ export function listedRecord(row: RecordRow, latestMs = Number.POSITIVE_INFINITY
     claimedAtMs: row.claimed_at_ms,
     leaseExpiresAtMs: row.lease_expires_at_ms,
     leaseRemainingMs: row.lease_remaining_ms,
+    unknown:
+      row.unknown_since_ms === null
+        ? undefined
+        : { owner: row.unknown_owner ?? "", leaseExpiredAtMs: row.unknown_since_ms },
     expiresAtMs: row.expires_at_ms,
     checkpoint:
       row.checkpoint_name === null

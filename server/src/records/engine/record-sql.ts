@@ -74,6 +74,9 @@ export const COMPLETE_COLUMNS = `state = ${STATE.completed},
     result_key_id = i.result_key_id,
     result_metadata = i.result_metadata`;
 
+/** Whether the newest claim was given back. Then the last of the past attempts is the one that it had taken over. */
+export const IS_GIVEN_BACK = "coalesce(r.lease_expires_at = r.unknown_since, false)";
+
 /** Whether the newest attempt has been appended to the past ones: by an administrator's resolution. */
 export const IS_APPENDED = "r.past_attempts -> -1 ->> 'token' = r.fencing_token::text";
 
@@ -85,8 +88,9 @@ export const WITH_ROOM = `when jsonb_array_length(r.past_attempts) >= ${MAX_ATTE
 export function endedAttempt(of: { ended: string; ending: string; reason: string; job?: string }): string {
   const job = of.job === undefined ? ["", ""] : [", 'job'", `, ${of.job}`];
   return `jsonb_strip_nulls(jsonb_object(
-           array['attempt', 'token', 'owner', 'claimed', 'checkpoint', 'ended', 'ending', 'reason'${job[0]}],
+           array['attempt', 'token', 'owner', 'claimed', 'checkpoint', 'ended', 'ending', 'reason', 'holds'${job[0]}],
            array[r.attempt::text, r.fencing_token::text, r.owner,
                  trim_scale(extract(epoch from r.claimed_at - to_timestamp(0)) * 1000)::text, r.checkpoint_name,
-                 ${of.ended}, ${of.ending}, left(${of.reason}, ${MAX_REASON_CHARACTERS})${job[1]}]))`;
+                 ${of.ended}, ${of.ending}, left(${of.reason}, ${MAX_REASON_CHARACTERS}),
+                 case when r.holds_on_lease_expiry then coalesce(r.reclaim_within_s, 0)::text end${job[1]}]))`;
 }

@@ -91,6 +91,7 @@ const ENDINGS: Readonly<globalThis.Record<number, { readonly tone: StateTone; re
   [Attempt_Ending.RELEASED]: { tone: "quiet", what: "Released by its holder" },
   [Attempt_Ending.COMPLETED]: { tone: "good", what: "Completed by its holder" },
   [Attempt_Ending.RESOLVED]: { tone: "good", what: "Resolved by an administrator" },
+  [Attempt_Ending.GIVEN_BACK]: { tone: "quiet", what: "Given back: it found out nothing" },
 };
 
 /** Returns when the newest attempt's lease had ended before an administrator resolved it; undefined: it had not. */

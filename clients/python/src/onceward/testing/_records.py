@@ -59,6 +59,10 @@ class _Held:
     #: Kept beyond its retention, to distinguish a repeated Complete from a different one. None: the claim
     #: completed the record.
     result: Result | None = None
+    #: The record that the newest claim took over after its lease.
+    unknown: Record | None = None
+    #: The token of the newest claim, if it was given back.
+    given_back: int = 0
 
 
 class Records:
@@ -103,7 +107,7 @@ class Records:
             met = self._grant(request, met, policy)
         if outcome != "in_progress":
             self.count(outcome)
-        record = met.record
+        record, last = met.record, met.unknown
         checkpoint = record.checkpoint if record.HasField("checkpoint") else None
         left_ms = record.lease_expires_at.ToMilliseconds() - self.now_ms
         answer: dict[str, Any] = {}
@@ -137,6 +141,11 @@ class Records:
                 lease_expires_at=record.lease_expires_at,
                 lease_remaining=_duration(left_ms),
                 checkpoint=checkpoint,
+                unknown=None
+                if last is None
+                else Ambiguous(
+                    owner=last.owner, attempt=last.attempt, lease_expired_at=last.lease_expires_at
+                ),
             )
         return ClaimResponse(expires_at=record.expires_at, server_time=_timestamp(self.now_ms), **answer)
 
@@ -185,6 +194,8 @@ class Records:
             record.completed_at.CopyFrom(now)
             record.result_expires_at.CopyFrom(record.expires_at)
         held = _Held(record, request.claim_id, lease_ms)
+        if previous is not None and previous.record.state != Record.STATE_RELEASED:
+            held.unknown = previous.record
         self._by_name[(request.namespace, request.key)] = held
         return held
 
@@ -217,8 +228,19 @@ class Records:
 
     def release(self, request: ReleaseRequest) -> ReleaseResponse:
         """Answers a Release."""
-        record = self._own(request, Record.STATE_RELEASED).record
-        if record.state != Record.STATE_RELEASED:
+        repeated = self._find(request.namespace, request.key)
+        if request.give_back and repeated is not None and repeated.given_back == request.fencing_token:
+            return ReleaseResponse(expires_at=repeated.record.expires_at)
+        held = self._own(request, Record.STATE_RELEASED)
+        record, last = held.record, held.unknown
+        if request.give_back and last is not None:
+            # Another token, so that the claim can't extend or settle what it gave back.
+            self._last_token += 1
+            held.given_back, held.claim_id, record.fencing_token = record.fencing_token, "", self._last_token
+            record.attempt, record.owner = last.attempt, last.owner
+            record.claimed_at.CopyFrom(last.claimed_at)
+            record.lease_expires_at.CopyFrom(last.lease_expires_at)
+        elif record.state != Record.STATE_RELEASED:
             record.state = Record.STATE_RELEASED
             record.released_at.FromMilliseconds(self.now_ms)
             record.release_reason = request.reason

@@ -62,20 +62,22 @@ class ClaimResponse(_message.Message):
     def __init__(self, claimed: _Optional[_Union[Claimed, _Mapping]] = ..., in_progress: _Optional[_Union[InProgress, _Mapping]] = ..., completed: _Optional[_Union[Completed, _Mapping]] = ..., ambiguous: _Optional[_Union[Ambiguous, _Mapping]] = ..., recorded: _Optional[_Union[Recorded, _Mapping]] = ..., expires_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., server_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class Claimed(_message.Message):
-    __slots__ = ("fencing_token", "lease_expires_at", "lease_remaining", "attempt", "first_claimed_at", "checkpoint")
+    __slots__ = ("fencing_token", "lease_expires_at", "lease_remaining", "attempt", "first_claimed_at", "checkpoint", "unknown")
     FENCING_TOKEN_FIELD_NUMBER: _ClassVar[int]
     LEASE_EXPIRES_AT_FIELD_NUMBER: _ClassVar[int]
     LEASE_REMAINING_FIELD_NUMBER: _ClassVar[int]
     ATTEMPT_FIELD_NUMBER: _ClassVar[int]
     FIRST_CLAIMED_AT_FIELD_NUMBER: _ClassVar[int]
     CHECKPOINT_FIELD_NUMBER: _ClassVar[int]
+    UNKNOWN_FIELD_NUMBER: _ClassVar[int]
     fencing_token: int
     lease_expires_at: _timestamp_pb2.Timestamp
     lease_remaining: _duration_pb2.Duration
     attempt: int
     first_claimed_at: _timestamp_pb2.Timestamp
     checkpoint: _record_pb2.Checkpoint
-    def __init__(self, fencing_token: _Optional[int] = ..., lease_expires_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., lease_remaining: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., attempt: _Optional[int] = ..., first_claimed_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., checkpoint: _Optional[_Union[_record_pb2.Checkpoint, _Mapping]] = ...) -> None: ...
+    unknown: Ambiguous
+    def __init__(self, fencing_token: _Optional[int] = ..., lease_expires_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., lease_remaining: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., attempt: _Optional[int] = ..., first_claimed_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., checkpoint: _Optional[_Union[_record_pb2.Checkpoint, _Mapping]] = ..., unknown: _Optional[_Union[Ambiguous, _Mapping]] = ...) -> None: ...
 
 class InProgress(_message.Message):
     __slots__ = ("owner", "attempt", "lease_expires_at", "retry_after")
@@ -142,16 +144,18 @@ class CompleteResponse(_message.Message):
     def __init__(self, completed_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expires_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., already_completed: bool = ...) -> None: ...
 
 class ReleaseRequest(_message.Message):
-    __slots__ = ("namespace", "key", "fencing_token", "reason")
+    __slots__ = ("namespace", "key", "fencing_token", "reason", "give_back")
     NAMESPACE_FIELD_NUMBER: _ClassVar[int]
     KEY_FIELD_NUMBER: _ClassVar[int]
     FENCING_TOKEN_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
+    GIVE_BACK_FIELD_NUMBER: _ClassVar[int]
     namespace: str
     key: str
     fencing_token: int
     reason: str
-    def __init__(self, namespace: _Optional[str] = ..., key: _Optional[str] = ..., fencing_token: _Optional[int] = ..., reason: _Optional[str] = ...) -> None: ...
+    give_back: bool
+    def __init__(self, namespace: _Optional[str] = ..., key: _Optional[str] = ..., fencing_token: _Optional[int] = ..., reason: _Optional[str] = ..., give_back: bool = ...) -> None: ...
 
 class ReleaseResponse(_message.Message):
     __slots__ = ("expires_at",)

@@ -139,7 +139,7 @@ class IdempotencyServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Release(self, request, context):
-        """Gives up an unfinished claim, so that a retry can run at once. It can be repeated.
+        """Gives up an unfinished claim, so that a retry can run at once, or gives back what it took over. It can be repeated.
 
         Errors: INVALID_REQUEST; CLAIM_SUPERSEDED; ALREADY_COMPLETED; RECORD_NOT_FOUND.
         """

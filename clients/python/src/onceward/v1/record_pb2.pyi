@@ -108,12 +108,14 @@ class Attempt(_message.Message):
         ENDING_RELEASED: _ClassVar[Attempt.Ending]
         ENDING_COMPLETED: _ClassVar[Attempt.Ending]
         ENDING_RESOLVED: _ClassVar[Attempt.Ending]
+        ENDING_GIVEN_BACK: _ClassVar[Attempt.Ending]
     ENDING_UNSPECIFIED: Attempt.Ending
     ENDING_HELD: Attempt.Ending
     ENDING_SUPERSEDED: Attempt.Ending
     ENDING_RELEASED: Attempt.Ending
     ENDING_COMPLETED: Attempt.Ending
     ENDING_RESOLVED: Attempt.Ending
+    ENDING_GIVEN_BACK: Attempt.Ending
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     OWNER_FIELD_NUMBER: _ClassVar[int]
     FENCING_TOKEN_FIELD_NUMBER: _ClassVar[int]

@@ -22,7 +22,7 @@ interface StoredAttempt {
   readonly claimed: string;
   readonly checkpoint?: string;
   readonly ended: string;
-  readonly ending: "superseded" | "released" | "resolved";
+  readonly ending: "superseded" | "released" | "resolved" | "given back";
   readonly reason?: string;
   /** Of "resolved" by a record job: its id. */
   readonly job?: string;

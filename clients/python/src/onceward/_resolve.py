@@ -1,0 +1,93 @@
+"""What became of the effect of an earlier attempt decides whether the function runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Generic, TypeAlias, TypeVar
+
+from ._acquire import Granted, Unguarded, ambiguous, in_progress
+from ._errors import ClaimRef, Effect
+from ._finish import Held
+from ._flow import Flow, Sleep
+from ._lease import now_ms
+from ._options import Operation, RunResult
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Happened(Generic[T]):
+    """The effect happened: the value is stored and returned, as if the function had returned it, which does
+    not run.
+    """
+
+    value: T
+
+
+@dataclass(frozen=True)
+class DidNotHappen:
+    """The effect did not happen, and will not: the function runs."""
+
+
+@dataclass(frozen=True)
+class StillOpen:
+    """It will be known later: the record stays as it is, and the run asks again after this time if it may
+    wait so long, or raises InProgressError with it.
+    """
+
+    retry_after_ms: float
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """It can't be found out: the record stays as it is, and the run raises AmbiguousError. An error means the
+    same.
+    """
+
+
+#: What ``resolve`` returns.
+Resolution: TypeAlias = Happened[Any] | DidNotHappen | StillOpen | Unknown
+
+
+def is_to_be_resolved(operation: Operation, acquired: Granted | Unguarded) -> bool:
+    """Returns whether ``resolve`` is to be asked about an earlier attempt."""
+    return (
+        operation.resolve is not None
+        and not operation.accept_ambiguous
+        and isinstance(acquired, Granted)
+        and acquired.unknown is not None
+    )
+
+
+def settle_search(
+    held: Held, looked: Effect, wait_until_ms: float
+) -> Flow[RunResult[Any] | StillOpen | None]:
+    """Ends a search: stores an effect that happened, and gives the record back unless the function may run.
+
+    Returns None if it may; StillOpen if the run is to ask again.
+
+    :raises AmbiguousError, InProgressError: or what interrupted the search.
+    """
+    found, error, unknown = looked.value, looked.error, held.unknown
+    assert held.lease is not None and unknown is not None
+    if error is None and isinstance(found, Happened):
+        return (yield from held.complete(Effect(found.value)))
+    is_stopped = error is not None and not isinstance(error, Exception)
+    if held.lease.lost is not None or held.is_interrupted or is_stopped:
+        yield from held.give_back("interrupted")
+        raise (held.lease.lost or error or AssertionError("an interrupted search has an error"))
+    if error is None and isinstance(found, DidNotHappen):
+        return None
+    claim = ClaimRef(held.ref.namespace, held.ref.key)
+    if error is None and isinstance(found, StillOpen):
+        yield from held.give_back("still open")
+        if now_ms() + found.retry_after_ms > wait_until_ms:
+            raise in_progress(claim, unknown.last, unknown.last.lease_expired_at, found.retry_after_ms)
+        return found
+    yield from held.give_back("unknown" if error is None else error)
+    raise ambiguous(claim, unknown.last) from error
+
+
+def pause(found: StillOpen) -> Flow[None]:
+    """Waits until ``resolve`` is asked again."""
+    yield Sleep(found.retry_after_ms)

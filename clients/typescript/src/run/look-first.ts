@@ -1,0 +1,71 @@
+import { type ClaimRef, InProgressError } from "../errors/errors.ts";
+import { ambiguous, type UnknownAttempt } from "./acquire.ts";
+import { type Calls, dateOf } from "./calls.ts";
+import type { Claim, RunningClaim } from "./claim.ts";
+import { callWithin } from "./current-claim.ts";
+import { describe } from "./describe-error.ts";
+import type { Resolution, Resolve } from "./resolution.ts";
+
+/** An answer that lets the run continue. */
+export type Found = Exclude<Resolution, { readonly kind: "unknown" }>;
+
+/**
+ * Calls `resolve` under a claim, and gives the record back unless it found out whether the effect happened.
+ *
+ * @param onFound is called with the answer before the record is given back.
+ * @throws AmbiguousError; the reason of the claim's signal, if it aborted and the effect is not known to have happened.
+ */
+export async function lookFirst(
+  calls: Calls,
+  claim: RunningClaim,
+  resolve: Resolve,
+  { last }: UnknownAttempt,
+  describeError: ((error: unknown) => string) | undefined,
+  onFound: (kind: Resolution["kind"]) => void,
+): Promise<Found> {
+  const [looked] = await Promise.allSettled([callWithin(calls, claim, () => resolve(claim))]);
+  const found: Partial<Resolution> | undefined = looked.status === "fulfilled" ? looked.value : undefined;
+  onFound(found?.kind ?? "unknown");
+  if (found?.kind === "happened") return found as Found;
+  if (claim.signal.aborted) {
+    await giveBack(claim, "interrupted");
+    throw claim.signal.reason;
+  }
+  switch (found?.kind) {
+    case "did-not-happen":
+      return found as Found;
+    case "still-open":
+      await giveBack(claim, "still open");
+      return found as Found;
+    default: {
+      const cause = looked.status === "rejected" ? looked.reason : undefined;
+      await giveBack(claim, looked.status === "rejected" ? describe(cause, describeError) : "unknown");
+      throw ambiguous(last, refOf(claim), cause);
+    }
+  }
+}
+
+/** Returns the error of a run that can't wait until the outcome is known. */
+export function stillOpenError(
+  claim: Claim,
+  { last }: UnknownAttempt,
+  retryDelayMs: number,
+): InProgressError {
+  const { owner, attempt } = last;
+  return new InProgressError({
+    claim,
+    owner,
+    attempt,
+    leaseExpiresAt: dateOf(last.leaseExpiredAt),
+    retryDelayMs,
+  });
+}
+
+function refOf({ namespace, key }: Claim): ClaimRef {
+  return { namespace, key, fencingToken: undefined };
+}
+
+/** Never rejects: a claim that can't be given back ends with its lease, and the record is ambiguous again, or lapsed. */
+async function giveBack(claim: RunningClaim, reason: string): Promise<void> {
+  await Promise.allSettled([claim.release(reason, true)]);
+}

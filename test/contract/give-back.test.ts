@@ -1,0 +1,96 @@
+import { expect, test } from "vitest";
+import { Record_State } from "../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
+import { errorOf } from "../helpers/calls/errors.ts";
+import { grant, lookUp, ORDER, success } from "../helpers/calls/verbs.ts";
+import { describeSharedContract } from "../helpers/servers/shared-contract.ts";
+
+const LATER = { owner: "resolver", acceptAmbiguous: true };
+
+describeSharedContract("A claim that is given back", (contract) => {
+  test("leaves an ambiguous record as it was before the claim", async () => {
+    const { client, timePasses } = await contract.newCaller({ on_lease_expiry: "HOLD" });
+    await grant(client, { owner: "worker-1", claimId: "call-1" });
+    await timePasses(31);
+    const before = await lookUp(client);
+    const { fencingToken, attempt, unknown } = await grant(client, LATER);
+    expect({ attempt, unknown }).toMatchObject({
+      attempt: 2,
+      unknown: { owner: "worker-1", attempt: 1, leaseExpiredAt: before.leaseExpiresAt },
+    });
+    await client.release({ ...ORDER, fencingToken, reason: "still open", giveBack: true });
+    const { state, owner, attempt: number, claimedAt, leaseExpiresAt, firstClaimedAt } = before;
+    expect(state).toBe(Record_State.AMBIGUOUS);
+    const after = await lookUp(client);
+    expect(after).toMatchObject({ state, owner, attempt: number, claimedAt, leaseExpiresAt, firstClaimedAt });
+    expect(after.releaseReason).toBe("");
+    expect((await client.claim(ORDER)).outcome).toMatchObject({
+      case: "ambiguous",
+      value: { owner: "worker-1", attempt: 1, leaseExpiredAt: leaseExpiresAt },
+    });
+  });
+
+  test("can be given back again, and neither extended nor completed", async () => {
+    const { client, timePasses } = await contract.newCaller({ on_lease_expiry: "HOLD" });
+    await grant(client);
+    await timePasses(31);
+    const { fencingToken } = await grant(client, LATER);
+    const back = { ...ORDER, fencingToken, giveBack: true };
+    const first = await client.release(back);
+    const record = await lookUp(client);
+    expect(await client.release(back)).toEqual(first);
+    const superseded = { reason: "CLAIM_SUPERSEDED" };
+    expect(await errorOf(client.extendLease({ ...ORDER, fencingToken }))).toMatchObject(superseded);
+    expect(await errorOf(client.release({ ...ORDER, fencingToken }))).toMatchObject(superseded);
+    const result = success("done");
+    expect(await errorOf(client.complete({ ...ORDER, fencingToken, result }))).toMatchObject(superseded);
+    expect(await lookUp(client)).toEqual(record);
+  });
+
+  test("counts no attempt, however often, and tokens rise", async () => {
+    const { client, timePasses } = await contract.newCaller({ on_lease_expiry: "HOLD" });
+    const { fencingToken: original } = await grant(client, { owner: "worker-1" });
+    await timePasses(31);
+    const tokens = [original];
+    for (let searches = 0; searches < 3; searches++) {
+      const { fencingToken, attempt, unknown } = await grant(client, LATER);
+      expect({ attempt, owner: unknown?.owner }).toEqual({ attempt: 2, owner: "worker-1" });
+      tokens.push(fencingToken);
+      await client.release({ ...ORDER, fencingToken, giveBack: true });
+    }
+    expect(tokens.toSorted((a, b) => (a < b ? -1 : 1))).toEqual(tokens);
+    expect(new Set(tokens).size).toBe(4);
+  });
+
+  test("leaves a lapsed record to the next claim", async () => {
+    const { client, timePasses } = await contract.newCaller();
+    await grant(client, { owner: "worker-1" });
+    await timePasses(31);
+    const { fencingToken } = await grant(client, { owner: "resolver" });
+    await client.release({ ...ORDER, fencingToken, giveBack: true });
+    expect(await grant(client)).toMatchObject({ attempt: 2, unknown: { owner: "worker-1", attempt: 1 } });
+  });
+
+  test("becomes ambiguous with its own lease if its holder crashes", async () => {
+    const { client, timePasses } = await contract.newCaller({ on_lease_expiry: "HOLD" });
+    await grant(client);
+    await timePasses(31);
+    await grant(client, LATER);
+    await timePasses(31);
+    expect((await client.claim(ORDER)).outcome.case).toBe("ambiguous");
+    expect(await grant(client, LATER)).toMatchObject({
+      attempt: 3,
+      unknown: { owner: "resolver", attempt: 2 },
+    });
+  });
+
+  test("is released if the claim before it was, or there is none", async () => {
+    const { client } = await contract.newCaller({ on_lease_expiry: "HOLD" });
+    for (const attempt of [1, 2]) {
+      const { fencingToken, unknown, ...claimed } = await grant(client);
+      expect(claimed.attempt).toBe(attempt);
+      expect(unknown).toBeUndefined();
+      await client.release({ ...ORDER, fencingToken, reason: "left", giveBack: true });
+      expect(await lookUp(client)).toMatchObject({ state: Record_State.RELEASED, releaseReason: "left" });
+    }
+  });
+});
