@@ -186,7 +186,10 @@ describe("statements on shards", () => {
       NO_DEADLINE,
     );
     expect(extended).toMatchObject({ kind: "extended" });
-    await store.release([{ id: idOf(key), fencingToken: first, reason: "retry", giveBack: false }], NO_DEADLINE);
+    await store.release(
+      [{ id: idOf(key), fencingToken: first, reason: "retry", giveBack: false }],
+      NO_DEADLINE,
+    );
     const second = (await claim(store, [key])).tokens.get(key) as bigint;
     expect(second).toBeGreaterThan(first);
     const [record] = await store.read([idOf(key)], NO_DEADLINE);
