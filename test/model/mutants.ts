@@ -19,7 +19,7 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
   withoutSweepMargin: { step: "stepResolving", invariants: ["tokensRise"] },
   withoutSweepRetention: { step: "step", invariants: ["retentionHolds"] },
   withoutForgetKeepsRow: { step: "stepResolving", invariants: ["tokensRise"] },
-  withoutTrustedCourse: { step: "step", invariants: ["heldLeasesStay"] },
+  withoutTrustedCourse: { step: "step", invariants: ["oneLiveClaim"] },
   withoutInstallationRenewed: {
     step: "step",
     invariants: ["resultsAreReplayed", "copiesBelongToTheirInstallation"],
