@@ -11,7 +11,7 @@ import { useServer } from "../helpers/servers/use-server.ts";
 
 const ENTRY = fileURLToPath(new URL("../../clients/typescript/src/web.ts", import.meta.url));
 /** What a page pays for the whole client, everything exported, with connect and Protobuf. */
-const MAX_GZIP_BYTES = 48 * 1024;
+const MAX_GZIP_BYTES = 50 * 1024;
 
 const { database, server } = useServer();
 let bundled: string;

@@ -107,8 +107,8 @@ export const DEFECTS: readonly Defect[] = [
   {
     name: "keeps a claim whose caller has left",
     file: "run/acquire.ts",
-    from: "if (claims.mayBeHeld)\n      calls.inBackground",
-    to: "if (claims.mayBeHeld && options.waitMs < 0)\n      calls.inBackground",
+    from: "if (claims.mayBeHeld && ",
+    to: "if (claims.mayBeHeld && options.waitMs < 0 && ",
     caughtBy: "a refusal after a lost reply gives back the claim that may have been granted",
   },
   {
