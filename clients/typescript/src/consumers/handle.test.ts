@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from "vitest";
-import { createOnceward, InProgressError, OncewardError } from "../index.ts";
+import { createOnceward, didNotHappen, InProgressError, OncewardError } from "../index.ts";
 import type { Runner } from "../run/client.ts";
 import { createTestingOnceward } from "../testing.ts";
 import { createHandler } from "./handle.ts";
@@ -48,6 +48,8 @@ test("at most once, a message whose function threw has failed, and its repeat is
   const kinds = [];
   for (const key of ["good", "good", "bad", "bad"]) kinds.push((await handle(key)).kind);
   expect(kinds).toEqual(["processed", "duplicate", "failed", "duplicate"]);
+  const both = { ...options, resolve: () => didNotHappen() };
+  expect(() => createHandler(onceward, both, String, String)).toThrow("resolve does not combine with mode");
 });
 
 test("an operation fails permanently after 20 attempts by default", async () => {

@@ -47,7 +47,7 @@ export function createHandler<Message, Value>(
   const { namespace, mode, waitMs = 0, leaseMs, timeoutMs, owner, classifyError, onError } = options;
   const common = { namespace, mode, waitMs, leaseMs, timeoutMs, owner, classifyError, onError };
   checkFunction("fn", fn);
-  checkRunOptions({ ...common, key: "any" });
+  checkRunOptions({ ...common, key: "any", resolve: resolveFor({} as Message, options.resolve) });
   for (const name of ["key", "fingerprint", "keyCreatedAt", "onDelivery", "resolve"] as const) {
     if (options[name] !== undefined) checkFunction(name, options[name]);
   }

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { TerminalError } from "../errors/errors.ts";
 import { createTestingOnceward, type TestingOnceward } from "../testing.ts";
+import { didNotHappen } from "./resolution.ts";
 
 const EVENT = { namespace: "events", key: "evt_1" };
 const POLICY = { keyRetentionS: 120, resultRetentionS: 60 } as const;
@@ -20,6 +21,14 @@ test("a key is seen from the second time on, until it is forgotten", async () =>
   expect(await onceward.seen(EVENT)).toBe(true);
   clock.advance(2000);
   expect(await onceward.seen(EVENT)).toBe(false);
+});
+
+test("a key is seen in a namespace whose runs resolve", async () => {
+  const resolve = vi.fn(() => didNotHappen());
+  const events = testing.onceward.namespace(EVENT.namespace, { resolve });
+  expect([await events.seen(EVENT.key), await events.seen(EVENT.key)]).toEqual([false, true]);
+  expect(await events.seenAll([EVENT.key, "evt_2"])).toEqual([true, false]);
+  expect(resolve).not.toHaveBeenCalled();
 });
 
 test("many keys are answered in their order, and each that repeats is seen", async () => {

@@ -6,7 +6,7 @@ import { type CodecRunOptions, checkRunOptions, type RunOptions, type RunResult 
 /** Names the key that may have been seen, and says how to ask. */
 export type SeenOptions = Omit<
   RunOptions,
-  "mode" | "stores" | "leaseMs" | "classifyError" | "onError" | "describeError"
+  "mode" | "stores" | "leaseMs" | "classifyError" | "onError" | "describeError" | "resolve"
 >;
 
 /** The same for many keys, which share the options. */
@@ -30,7 +30,9 @@ const NO_VALUE = {
 /** Asks whether a key was seen, by a run at most once of nothing. Promises what `Onceward.seen` promises. */
 export async function seen(run: Run, options: SeenOptions): Promise<boolean> {
   try {
-    const { replayed } = await run({ ...options, mode: "at-most-once", codec: NO_VALUE }, () => undefined);
+    // A namespace's `resolve` is for its runs: here nothing is run.
+    const asked = { ...options, mode: "at-most-once", resolve: undefined, codec: NO_VALUE } as const;
+    const { replayed } = await run(asked, () => undefined);
     return replayed;
   } catch (error) {
     // A run has completed the key, with a failure or with a value that is gone.
