@@ -37,7 +37,7 @@ export interface UnknownAttempt {
   readonly atMs: number;
 }
 
-/** Returns the attempt whose outcome is unknown; undefined: there is none. */
+/** Returns the attempt whose outcome is unknown; undefined without one. */
 function unknownAttemptOf(claimed: Claimed, serverTime: Timestamp | undefined): UnknownAttempt | undefined {
   const { unknown, checkpoint } = claimed;
   if (unknown?.leaseExpiredAt === undefined || serverTime === undefined) return undefined;
@@ -178,7 +178,8 @@ function retryAfterMs({ retryAfter }: InProgress): number {
   return retryAfter === undefined ? 0 : durationMs(retryAfter);
 }
 
-function refOf({ namespace = "", key = "" }: ClaimInit): ClaimRef {
+/** Returns how errors name a run that was granted no claim. */
+export function refOf({ namespace = "", key = "" }: Pick<ClaimInit, "namespace" | "key">): ClaimRef {
   return { namespace, key, fencingToken: undefined };
 }
 

@@ -1,5 +1,5 @@
-import { type ClaimRef, InProgressError } from "../errors/errors.ts";
-import { ambiguous, type UnknownAttempt } from "./acquire.ts";
+import { InProgressError } from "../errors/errors.ts";
+import { ambiguous, refOf, type UnknownAttempt } from "./acquire.ts";
 import { type Calls, dateOf } from "./calls.ts";
 import type { Claim, RunningClaim } from "./claim.ts";
 import { callWithin } from "./current-claim.ts";
@@ -59,10 +59,6 @@ export function stillOpenError(
     leaseExpiresAt: dateOf(last.leaseExpiredAt),
     retryDelayMs,
   });
-}
-
-function refOf({ namespace, key }: Claim): ClaimRef {
-  return { namespace, key, fencingToken: undefined };
 }
 
 /** Never rejects: a claim that can't be given back ends with its lease, and the record is ambiguous again, or lapsed. */

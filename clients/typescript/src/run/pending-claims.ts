@@ -41,9 +41,10 @@ export class PendingClaims {
 }
 
 /**
- * Releases the claim of a run whose function will not begin, or gives the record back if it may be ambiguous. Otherwise it would block other callers until its lease
- * expires, or make the record ambiguous although nothing ran. The request's claim id identifies the claim. Retries until
- * the lease, by default the service's, is over; while the client closes, makes one more attempt. Never rejects.
+ * Releases the claim of a run whose function will not begin, or gives the record back if it may be ambiguous. Otherwise it would
+ * block other callers until its lease expires, or make the record ambiguous although nothing ran. The request's claim id identifies
+ * the claim. Retries until the lease, by default the service's, is over; while the client closes, makes one more attempt. Never
+ * rejects.
  */
 export async function releaseUnusedClaim(
   calls: Calls,

@@ -1,9 +1,9 @@
 import { durationFromMs, timestampFromDate } from "@bufbuild/protobuf/wkt";
-import { type ClaimRef, OncewardError, TerminalError } from "../errors/errors.ts";
+import { OncewardError, TerminalError } from "../errors/errors.ts";
 import { errorAbout, errorFromCall } from "../errors/mapping.ts";
 import { fingerprintWithFiles } from "../keys/fingerprint.ts";
 import { looksLikeTimestamp } from "../keys/keys.ts";
-import { type Acquired, type AcquireOptions, acquire, isEnd } from "./acquire.ts";
+import { type Acquired, type AcquireOptions, acquire, isEnd, refOf } from "./acquire.ts";
 import { type Calls, type ClaimInit, dateOf } from "./calls.ts";
 import {
   type Claim,
@@ -188,11 +188,6 @@ async function acquireFor(
   } catch (cause) {
     throw cause instanceof OncewardError ? errorAbout(refOf(options), cause) : cause;
   }
-}
-
-/** Returns how errors name a run that was granted no claim. */
-function refOf({ namespace, key }: RunOptions): ClaimRef {
-  return { namespace, key, fencingToken: undefined };
 }
 
 async function toRequest(options: RunOptions, defaultOwner: string): Promise<ClaimInit> {

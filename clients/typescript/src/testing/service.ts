@@ -205,14 +205,13 @@ export class MemoryService {
       ...(checkpoint && { checkpoint }),
     });
     const isUnknown = previous !== undefined && previous.record.state !== Record_State.RELEASED;
-    const unknown = isUnknown && completion === undefined ? previous.record : undefined;
     if (completion !== undefined) {
       record.state = Record_State.COMPLETED;
       record.result = create(ResultSchema, { kind: Result_Kind.SUCCESS });
       record.completedAt = record.claimedAt;
       record.resultExpiresAt = record.expiresAt;
     }
-    const held = { record, claimId, leaseMs, unknown };
+    const held = { record, claimId, leaseMs, unknown: isUnknown ? previous.record : undefined };
     this.#byName.set(nameOf(record), held);
     return held;
   }
