@@ -25,7 +25,7 @@ type acquired struct {
 	claimed   *oncewardv1.Claimed
 	sentAt    time.Duration
 	remaining time.Duration
-	// The earlier attempt whose outcome is unknown; nil if there is none.
+	// The earlier attempt whose outcome is unknown; nil without one.
 	earlier *unknownAttempt
 	// The operation was done before.
 	done *oncewardv1.ClaimResponse

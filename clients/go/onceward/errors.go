@@ -120,7 +120,7 @@ type AmbiguousError struct {
 	LeaseExpiredAt time.Time
 	// The last checkpoint; nil if none was saved.
 	Checkpoint *Checkpoint
-	// The error of Operation.Resolve; nil if there is none.
+	// The error of Operation.Resolve; nil without one.
 	Cause error
 }
 

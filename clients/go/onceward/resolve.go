@@ -53,7 +53,7 @@ type unknownAttempt struct {
 	at   time.Duration
 }
 
-// unknownAttemptOf returns the attempt that a claim took over and whose outcome is unknown; nil if there is none.
+// unknownAttemptOf returns the attempt that a claim took over and whose outcome is unknown; nil without one.
 func unknownAttemptOf(response *oncewardv1.ClaimResponse) *unknownAttempt {
 	claimed := response.GetClaimed()
 	if claimed.GetUnknown() == nil {

@@ -91,20 +91,10 @@ func (c *Client) run(
 	if refused != nil {
 		return nil, refused
 	}
-	if refused := checkNotWithinItself(ctx, operation.ref()); refused != nil {
-		return nil, refused
-	}
-	if !c.begin() {
-		return nil, errClosed()
+	if err := c.enter(ctx, &operation); err != nil {
+		return nil, err
 	}
 	defer c.ended()
-	if timing.LooksLikeTimestamp(operation.Key) {
-		c.log().Warn("A key looks like the current time: if each delivery makes its own key, each runs the operation again",
-			slog.String("namespace", operation.Namespace))
-	}
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
 	waitUntil := time.Now().Add(operation.Wait)
 	for {
 		found, err := c.acquire(ctx, &operation, waitUntil)
@@ -125,6 +115,25 @@ func (c *Client) run(
 			return nil, err
 		}
 	}
+}
+
+// enter begins an operation that ended ends, unless it is refused before its claim.
+func (c *Client) enter(ctx context.Context, operation *Operation) error {
+	if refused := checkNotWithinItself(ctx, operation.ref()); refused != nil {
+		return refused
+	}
+	if !c.begin() {
+		return errClosed()
+	}
+	if timing.LooksLikeTimestamp(operation.Key) {
+		c.log().Warn("A key looks like the current time: if each delivery makes its own key, each runs the operation again",
+			slog.String("namespace", operation.Namespace))
+	}
+	if ctx.Err() != nil {
+		c.ended()
+		return context.Cause(ctx)
+	}
+	return nil
 }
 
 // replayed reads the value of an operation that was done before.

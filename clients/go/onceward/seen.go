@@ -9,8 +9,7 @@ import (
 // Seen returns whether the operation's key was completed before: false the first time, and true afterwards, for as long as the key
 // is remembered. At most once: the key is completed in the same call, so that after a false, the caller alone has to act, and no one
 // repeats what then fails. After an error it is unknown whether the key was completed: repeat with the same Operation.ClaimID, which
-// gets the first answer again. There is no lease, and no value: Lease, Codec, Resolve and what judges
-// errors have no effect.
+// gets the first answer again. There is no lease, and no value: Lease, Codec, Resolve and what judges errors have no effect.
 //
 // Fails with the errors of Run from before the function.
 func (c *Client) Seen(ctx context.Context, operation Operation) (bool, error) {
@@ -18,16 +17,10 @@ func (c *Client) Seen(ctx context.Context, operation Operation) (bool, error) {
 	if refused != nil {
 		return false, refused
 	}
-	if refused := checkNotWithinItself(ctx, operation.ref()); refused != nil {
-		return false, refused
-	}
-	if !c.begin() {
-		return false, errClosed()
+	if err := c.enter(ctx, &operation); err != nil {
+		return false, err
 	}
 	defer c.ended()
-	if ctx.Err() != nil {
-		return false, context.Cause(ctx)
-	}
 	operation.completes, operation.Resolve = true, nil
 	found, err := c.acquire(ctx, &operation, time.Now().Add(operation.Wait))
 	if err != nil {
