@@ -49,7 +49,7 @@ class Held:
         self.ref = ref
         self.attempt = attempt
         self.lease = lease
-        #: The earlier attempt whose outcome is unknown; None: there is none.
+        #: The earlier attempt whose outcome is unknown; None without one.
         self.unknown = unknown
         #: Set once the program says that the outcome is unknown: nothing is stored or released then.
         self.marked: OutcomeUnknownError | None = None

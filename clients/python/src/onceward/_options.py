@@ -32,11 +32,9 @@ DEFAULT_WAIT_MS = 30_000
 DEFAULT_TIMEOUT_MS = 15_000
 
 
-class OnceOptions(TypedDict, total=False):
-    """The options that the runs of a function share. Each is optional."""
+class ClaimOptions(TypedDict, total=False):
+    """The options of every claim. Each is optional."""
 
-    #: How long the claim outlives a process that dies, at least 1,000. Default: the namespace's policy.
-    lease_ms: int | None
     #: While another holder runs the operation: wait for ``wait_ms``, or raise InProgressError at once.
     on_in_progress: Literal["wait", "throw"]
     #: How long to wait for another holder. Default: 30,000, or the client's.
@@ -49,6 +47,25 @@ class OnceOptions(TypedDict, total=False):
     on_unavailable: Literal["throw", "proceed"]
     #: Whether to run although it is unknown if an earlier attempt had its effect.
     accept_ambiguous: bool
+
+
+class RequestOptions(TypedDict, total=False):
+    """The options that say what a key stands for. Each is optional."""
+
+    #: The request that the key belongs to, as ``fingerprint_of`` takes it: another one under the key is
+    #: refused.
+    fingerprint: object
+    #: When the operation was created, the same on every delivery, for a policy that refuses late keys. A
+    #: datetime with a time zone. Default: the time in the key, if it is a UUID of version 1, 6 or 7, or a
+    #: ULID.
+    key_created_at: datetime | None
+
+
+class OnceOptions(ClaimOptions, total=False):
+    """The options that the runs of a function share. Each is optional."""
+
+    #: How long the claim outlives a process that dies, at least 1,000. Default: the namespace's policy.
+    lease_ms: int | None
     #: Finds out what became of the effect of an earlier attempt whose lease ended without an outcome, for
     #: example by asking the provider for ``claim.derive_key``'s key. Called under the claim, before the
     #: function, whether the namespace's policy is HOLD or RECLAIM. Returns Happened, DidNotHappen, StillOpen
@@ -73,32 +90,16 @@ class OnceOptions(TypedDict, total=False):
     codec: Codec
 
 
-class RunOptions(OnceOptions, total=False):
+class RunOptions(OnceOptions, RequestOptions, total=False):
     """The options of a run beside its namespace and key. Each is optional."""
 
-    #: The request that the key belongs to, as ``fingerprint_of`` takes it: another one under the key is
-    #: refused.
-    fingerprint: object
-    #: When the operation was created, the same on every delivery, for a policy that refuses late keys. A
-    #: datetime with a time zone. Default: the time in the key, if it is a UUID of version 1, 6 or 7, or a
-    #: ULID.
-    key_created_at: datetime | None
 
-
-class SeenOptions(TypedDict, total=False):
-    """The options of ``seen``, as those of a run. Each is optional."""
+class SeenOptions(ClaimOptions, RequestOptions, total=False):
+    """The options of ``seen``. Each is optional."""
 
     #: The id of this attempt, at most 128 bytes: a repeat with the same id gets the same answer. Default: a
     #: new one.
     claim_id: str
-    fingerprint: object
-    key_created_at: datetime | None
-    on_in_progress: Literal["wait", "throw"]
-    wait_ms: int | None
-    timeout_ms: int | None
-    owner: str | None
-    on_unavailable: Literal["throw", "proceed"]
-    accept_ambiguous: bool
 
 
 @dataclass(frozen=True)

@@ -300,8 +300,8 @@ class Records:
         return held
 
 
-#: No client sends a retention: the policy alone decides.
 _NO_LEASE = "must be unset with `completion`, which needs no lease"
+#: No client sends a retention: the policy alone decides.
 _NO_RETENTION = "is not in the service in memory: set its policy"
 
 
