@@ -3,7 +3,7 @@
 -- How long after a record's first claim an expired lease is taken over (policy.proto); null: under RECLAIM without a limit.
 alter table tenants add column reclaim_within_s int check (reclaim_within_s > 0);
 alter table namespaces add column reclaim_within_s int check (reclaim_within_s > 0);
--- Stamped at the claim, with `holds_on_lease_expiry`; 0 or null: under HOLD. `ambiguous_from` is the end of the lease all the same,
+-- Stamped at the claim, with `holds_on_lease_expiry`; 0 or null: under HOLD. `ambiguous_from` stays the end of the lease,
 -- because the end of this time is not indexed.
 alter table records add column reclaim_within_s int;
 

@@ -83,7 +83,7 @@ describeSharedContract("A claim that is given back", (contract) => {
     });
   });
 
-  test("is released if the claim before it was, or there is none", async () => {
+  test("is released if it took over a released record, or none", async () => {
     const { client } = await contract.newCaller({ on_lease_expiry: "HOLD" });
     for (const attempt of [1, 2]) {
       const { fencingToken, unknown, ...claimed } = await grant(client);

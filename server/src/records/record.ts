@@ -76,7 +76,7 @@ export interface LiveRecord {
   readonly leaseExpiresAtMs: number;
   /** What was left of the lease when the database answered; negative after it ran out. */
   readonly leaseRemainingMs: number;
-  /** The claim that the newest one took over after its lease, so that its effect is unknown; unset: there is none. */
+  /** The claim that the newest one took over after its lease, so that its effect is unknown. Unset: it took over no claim. */
   readonly unknown?: { readonly owner: string; readonly leaseExpiredAtMs: number } | undefined;
   readonly expiresAtMs: number;
   readonly checkpoint: Checkpoint | undefined;
