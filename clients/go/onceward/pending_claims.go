@@ -96,7 +96,7 @@ func (a *acquisition) releaseOnce() error {
 	}
 	_, err = a.calls.do(ctx, releaseItem(&oncewardv1.ReleaseRequest{
 		Namespace: namespace, Key: key, FencingToken: claimed.GetFencingToken(),
-		Reason: "The caller left before the operation began.", GiveBack: a.request.GetAcceptAmbiguous(),
+		Reason: "The caller left before the operation began.", GiveBack: true,
 	}))
 	return err
 }

@@ -328,7 +328,7 @@ def _release_once(request: ClaimRequest) -> Flow[None]:
             key=request.key,
             fencing_token=response.claimed.fencing_token,
             reason="The caller left before the operation began.",
-            give_back=request.accept_ambiguous,
+            give_back=True,
         ),
     )
 

@@ -41,7 +41,7 @@ export class PendingClaims {
 }
 
 /**
- * Releases the claim of a run whose function will not begin, or gives the record back if it may be ambiguous. Otherwise it would
+ * Releases the claim of a run whose function will not begin, or gives back a record whose outcome is unknown. Otherwise it would
  * block other callers until its lease expires, or make the record ambiguous although nothing ran. The request's claim id identifies
  * the claim. Retries until the lease, by default the service's, is over; while the client closes, makes one more attempt. Never
  * rejects.
@@ -79,7 +79,7 @@ async function release(calls: Calls, request: ClaimInit): Promise<void> {
   if (outcome.case !== "claimed") return;
   const reason = "The caller left before the operation began.";
   const { fencingToken } = outcome.value;
-  await calls.release({ namespace, key, fencingToken, reason, giveBack: request.acceptAmbiguous ?? false });
+  await calls.release({ namespace, key, fencingToken, reason, giveBack: true });
 }
 
 /** Resolves after `delayMs`, or as soon as the signal aborts. Does not keep a process alive that has nothing else to do. */
