@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { type Attempt, Attempt_Ending } from "../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
+import { MAX_ATTEMPTS_SHOWN } from "../../server/src/records/attempt.ts";
 import { type AdministeredTenant, describeAdministration } from "../helpers/calls/admin.ts";
 import { ageRecords, endLeases } from "../helpers/calls/records.ts";
 import { completeWith, FORGET, RELEASE, resolve } from "../helpers/calls/resolutions.ts";
@@ -21,6 +22,22 @@ async function attempts({ admin }: AdministeredTenant): Promise<readonly string[
 }
 
 describeAdministration("the attempts of a record", (world) => {
+  test("are kept to a bound over many claims that are given back, or end with their lease", async () => {
+    const { caller, tenant } = await world().administeredTenant();
+    await grant(caller, { owner: "first" });
+    for (let round = 0; round < MAX_ATTEMPTS_SHOWN + 4; round++) {
+      await endLeases(world().database, tenant);
+      const { fencingToken } = await grant(caller, { owner: "looks", acceptAmbiguous: true });
+      await caller.release({ ...ORDER, fencingToken, giveBack: true });
+      await grant(caller, { owner: "dies", acceptAmbiguous: true });
+    }
+    const [row] = await world().database.query<{ kept: number }>(
+      "select jsonb_array_length(past_attempts) as kept from records where tenant_id = $1",
+      [tenant.id],
+    );
+    expect(row?.kept).toBeLessThanOrEqual(MAX_ATTEMPTS_SHOWN);
+  });
+
   test("have the last claim that was given back after the one whose outcome is unknown", async () => {
     const one = await world().administeredTenant();
     const past = async (owner: string, reason: string) => {

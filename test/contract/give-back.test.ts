@@ -43,6 +43,8 @@ describeSharedContract("A claim that is given back", (contract) => {
     expect(await errorOf(client.release({ ...ORDER, fencingToken }))).toMatchObject(superseded);
     const result = success("done");
     expect(await errorOf(client.complete({ ...ORDER, fencingToken, result }))).toMatchObject(superseded);
+    // Also by the token that Lookup returns.
+    expect(await client.release({ ...back, fencingToken: record.fencingToken })).toEqual(first);
     expect(await lookUp(client)).toEqual(record);
   });
 

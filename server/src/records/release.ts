@@ -9,10 +9,11 @@ import {
   type ReleaseResponse,
   ReleaseResponseSchema,
 } from "../gen/onceward/v1/idempotency_pb.ts";
+import { MAX_ATTEMPTS_SHOWN } from "./attempt.ts";
 import { createBatchedWrite, type WriteParts, writeAll } from "./engine/batched-writes.ts";
 import { writtenRecords } from "./engine/read-records.ts";
 import { idColumns, type RecordRow, STATE, WRITTEN_SELECT } from "./engine/record-row.ts";
-import { endedAttempt, IN_KEY_ORDER, OWN_CLAIM } from "./engine/record-sql.ts";
+import { endedAttempt, IN_KEY_ORDER, IS_GIVEN_BACK, OWN_CLAIM } from "./engine/record-sql.ts";
 import type { RecordsDatabase } from "./engine/sharded-batcher.ts";
 import { type Contended, isGivenBack, type LiveRecord, type RecordId, recordName } from "./record.ts";
 import { parseFencingToken, readRecordId } from "./request.ts";
@@ -49,9 +50,11 @@ export interface Release {
  * @throws Refusal RECORD_NOT_FOUND, CLAIM_SUPERSEDED, ALREADY_COMPLETED.
  */
 export function answerRelease(record: LiveRecord | undefined, command: ReleaseCommand): Release | Contended {
-  // Repeated: giving back has raised the token.
-  if (command.giveBack && record?.fencingToken === command.fencingToken + 1n && isGivenBack(record))
-    return { kind: "released", expiresAtMs: record.expiresAtMs };
+  // Repeated, by the claim's token or by that to which giving back has raised it.
+  if (command.giveBack && record !== undefined && isGivenBack(record)) {
+    const raisedBy = record.fencingToken - command.fencingToken;
+    if (raisedBy === 1n || raisedBy === 0n) return { kind: "released", expiresAtMs: record.expiresAtMs };
+  }
   const own = ownRecord(record, command.fencingToken);
   switch (own.phase.kind) {
     case "released":
@@ -105,6 +108,7 @@ with input as materialized (
     lease_expires_at = ${either("r.unknown_since", "r.lease_expires_at")},
     past_attempts = ${either(
       `case when r.past_attempts -> -2 ->> 'ending' = 'given back' then r.past_attempts - -1 - -1
+           when jsonb_array_length(r.past_attempts) >= ${MAX_ATTEMPTS_SHOWN} then r.past_attempts - -1 - 0
            else r.past_attempts - -1 end
            || ${endedAttempt({
              ended: "trim_scale(extract(epoch from now() - to_timestamp(0)) * 1000)::text",
@@ -116,6 +120,7 @@ with input as materialized (
     )}
   from input i
   where ${OWN_CLAIM}
+    and not (i.give_back and ${IS_GIVEN_BACK})
   returning r.*
 )
 select ${WRITTEN_SELECT}

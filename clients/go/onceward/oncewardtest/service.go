@@ -292,7 +292,10 @@ func sizeOf(result *oncewardv1.Result) int {
 // Release implements the RPC.
 func (s *Service) Release(_ context.Context, request *oncewardv1.ReleaseRequest) (*oncewardv1.ReleaseResponse, error) {
 	return answer(s, Release, func() (*oncewardv1.ReleaseResponse, error) {
-		if found := s.find(request); request.GetGiveBack() && found != nil && found.givenBack == request.GetFencingToken() {
+		found, token := s.find(request), request.GetFencingToken()
+		isGivenBack := request.GetGiveBack() && found != nil && found.givenBack != 0
+		// Repeated, by the claim's token or by that to which giving back has raised it.
+		if isGivenBack && (token == found.givenBack || token == found.GetFencingToken()) {
 			return &oncewardv1.ReleaseResponse{ExpiresAt: found.GetExpiresAt()}, nil
 		}
 		held, err := s.own(request, oncewardv1.Record_STATE_RELEASED)

@@ -43,7 +43,7 @@ interface Held {
   result?: Result;
   /** The record that the newest claim took over after its lease. */
   readonly unknown?: KnownRecord | undefined;
-  /** The token of the newest claim, if it was given back. */
+  /** The token of the newest claim, if it was given back: that and the record's own give back nothing more. */
   readonly givenBack?: bigint;
 }
 
@@ -245,8 +245,9 @@ export class MemoryService {
 
   #release(request: ReleaseRequest) {
     return this.#faults.around("release", () => {
-      const repeated = this.#find(request);
-      if (request.giveBack && repeated?.givenBack === request.fencingToken) return fieldsOf(repeated.record);
+      const before = this.#find(request);
+      const tokens = before?.givenBack === undefined ? [] : [before.givenBack, before.record.fencingToken];
+      if (before && request.giveBack && tokens.includes(request.fencingToken)) return fieldsOf(before.record);
       const held = this.#own(request);
       const { record } = held;
       if (record.state === Record_State.COMPLETED) throw alreadyCompleted();

@@ -228,9 +228,11 @@ class Records:
 
     def release(self, request: ReleaseRequest) -> ReleaseResponse:
         """Answers a Release."""
-        repeated = self._find(request.namespace, request.key)
-        if request.give_back and repeated is not None and repeated.given_back == request.fencing_token:
-            return ReleaseResponse(expires_at=repeated.record.expires_at)
+        before = self._find(request.namespace, request.key)
+        if request.give_back and before is not None and before.given_back:
+            # Repeated, by the claim's token or by that to which giving back has raised it.
+            if request.fencing_token in (before.given_back, before.record.fencing_token):
+                return ReleaseResponse(expires_at=before.record.expires_at)
         held = self._own(request, Record.STATE_RELEASED)
         record, last = held.record, held.unknown
         if request.give_back and last is not None:
