@@ -1,4 +1,4 @@
-import { type Dispatch, type SetStateAction, useEffect, useState } from "react";
+import { type Dispatch, type SetStateAction, useLayoutEffect, useState } from "react";
 import { useSession } from "../session/session.ts";
 import { ofStorage } from "../session/store.ts";
 
@@ -19,7 +19,7 @@ export function useKeptDraft<Draft extends object>(
   const key = [PREFIX, role, tenant, form].join(" ");
   const [draft, setDraft] = useState(() => readDraft(key, begin()));
   const isKept = isChanged(draft);
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (!isKept) {
       writeDraft(key, undefined);
       return undefined;

@@ -1,5 +1,5 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { type FormEvent, useEffect, useId, useRef, useState } from "react";
+import { type FormEvent, useId, useLayoutEffect, useRef, useState } from "react";
 import { useLocation, useSearchParams } from "wouter";
 import { Brand } from "../shell/frame.tsx";
 import common from "../styles/common.module.css";
@@ -14,7 +14,7 @@ export function SignIn() {
   const [parameters] = useSearchParams();
   const returnPath = returnPathOf(parameters.get("return"));
   const options = useQuery({ queryKey: ["sign-in-options"], queryFn: fetchSignInOptions });
-  useEffect(() => {
+  useLayoutEffect(() => {
     document.title = "Sign in · Onceward";
   }, []);
   const reason = describeSignInError(parameters.get("error"));
@@ -49,7 +49,7 @@ function ApiKeyForm({ returnPath }: { readonly returnPath: string }) {
   const [waiting, setWaiting] = useState(false);
   const field = useRef<HTMLInputElement>(null);
   const id = useId();
-  useEffect(() => field.current?.focus(), []);
+  useLayoutEffect(() => field.current?.focus(), []);
 
   async function submit(event: FormEvent): Promise<void> {
     event.preventDefault();

@@ -1,4 +1,4 @@
-import { type ReactNode, useEffect, useRef } from "react";
+import { type ReactNode, useLayoutEffect, useRef } from "react";
 import { Link, useLocation } from "wouter";
 import { useSession } from "../session/session.ts";
 import common from "../styles/common.module.css";
@@ -41,11 +41,11 @@ export function Screen({
   const { tenant } = useSession();
   const [location] = useLocation();
   const heading = useRef<HTMLHeadingElement>(null);
-  useEffect(() => {
+  useLayoutEffect(() => {
     document.title = [title, tenant, "Onceward"].filter((part) => part !== "").join(" · ");
   }, [title, tenant]);
   // biome-ignore lint/correctness/useExhaustiveDependencies: each navigation moves the focus, also within a screen.
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (shownBefore) heading.current?.focus();
     shownBefore = true;
   }, [location]);

@@ -1,4 +1,4 @@
-import { useEffect, useRef } from "react";
+import { useLayoutEffect, useRef } from "react";
 import { useLocation } from "wouter";
 import { Dialog } from "../parts/dialog.tsx";
 import { usePreference } from "../parts/preferences.ts";
@@ -19,7 +19,7 @@ export function Shortcuts() {
   /** The time of a `g` whose letter is awaited, on the clock of events. */
   const goAtMs = useRef(Number.NEGATIVE_INFINITY);
 
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (choice === "off") return undefined;
     function onKey(event: KeyboardEvent): void {
       const { key, timeStamp } = event;

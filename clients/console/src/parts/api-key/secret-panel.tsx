@@ -1,4 +1,4 @@
-import { useEffect, useRef } from "react";
+import { useLayoutEffect, useRef } from "react";
 import common from "../../styles/common.module.css";
 import styles from "../../styles/parts.module.css";
 import { CopyButton } from "../copy-button.tsx";
@@ -21,8 +21,8 @@ interface SecretPanelProps {
  */
 export function SecretPanel({ secret: { id, label, secret }, hide }: SecretPanelProps) {
   const heading = useRef<HTMLHeadingElement>(null);
-  useEffect(() => heading.current?.focus(), []);
-  useEffect(() => {
+  useLayoutEffect(() => heading.current?.focus(), []);
+  useLayoutEffect(() => {
     window.addEventListener("pagehide", hide);
     return () => window.removeEventListener("pagehide", hide);
   }, [hide]);
