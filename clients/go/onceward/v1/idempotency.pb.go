@@ -55,7 +55,11 @@ type ClaimRequest struct {
 	// Set: this call also completes what it claims, for "have I seen this key?" in one call. A granted claim is answered Recorded,
 	// every later one of the key Completed. At most once: the key is completed before any effect, so that an effect that fails
 	// or is interrupted is not repeated. Such a claim has no lease, so `lease` must be unset.
-	Completion    *Completion `protobuf:"bytes,11,opt,name=completion,proto3" json:"completion,omitempty"`
+	Completion *Completion `protobuf:"bytes,11,opt,name=completion,proto3" json:"completion,omitempty"`
+	// The caller marks the moment before its effect by ExtendLease.begin. A lease that expires before that is taken over, also where
+	// the policy holds it, because there was no effect. Without a meaning for a claim that takes over one whose outcome is unknown
+	// (Claimed.unknown), or has `completion`.
+	MarksBegin    bool `protobuf:"varint,12,opt,name=marks_begin,json=marksBegin,proto3" json:"marks_begin,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -165,6 +169,13 @@ func (x *ClaimRequest) GetCompletion() *Completion {
 		return x.Completion
 	}
 	return nil
+}
+
+func (x *ClaimRequest) GetMarksBegin() bool {
+	if x != nil {
+		return x.MarksBegin
+	}
+	return false
 }
 
 // How a claim completes within its own call: with an empty SUCCESS, which is kept for as long as the key.
@@ -979,7 +990,9 @@ type ExtendLeaseRequest struct {
 	// From now. At most the policy's max_lease; default: the length of the claim's lease.
 	Lease *durationpb.Duration `protobuf:"bytes,4,opt,name=lease,proto3" json:"lease,omitempty"`
 	// Replaces the record's checkpoint; unset: the checkpoint is kept.
-	Checkpoint    *Checkpoint `protobuf:"bytes,5,opt,name=checkpoint,proto3" json:"checkpoint,omitempty"`
+	Checkpoint *Checkpoint `protobuf:"bytes,5,opt,name=checkpoint,proto3" json:"checkpoint,omitempty"`
+	// The effect of a claim with `marks_begin` may begin once this call is answered. It can be repeated.
+	Begin         bool `protobuf:"varint,6,opt,name=begin,proto3" json:"begin,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1047,6 +1060,13 @@ func (x *ExtendLeaseRequest) GetCheckpoint() *Checkpoint {
 		return x.Checkpoint
 	}
 	return nil
+}
+
+func (x *ExtendLeaseRequest) GetBegin() bool {
+	if x != nil {
+		return x.Begin
+	}
+	return false
 }
 
 type ExtendLeaseResponse struct {
@@ -1891,7 +1911,7 @@ var File_onceward_v1_idempotency_proto protoreflect.FileDescriptor
 
 const file_onceward_v1_idempotency_proto_rawDesc = "" +
 	"\n" +
-	"\x1donceward/v1/idempotency.proto\x12\vonceward.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18onceward/v1/errors.proto\x1a\x17onceward/v1/facts.proto\x1a\x18onceward/v1/record.proto\"\x81\x05\n" +
+	"\x1donceward/v1/idempotency.proto\x12\vonceward.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18onceward/v1/errors.proto\x1a\x17onceward/v1/facts.proto\x1a\x18onceward/v1/record.proto\"\xa2\x05\n" +
 	"\fClaimRequest\x126\n" +
 	"\tnamespace\x18\x01 \x01(\tB\x18\xc2\xe1\x18\x14P\x01Z\x10Record.namespaceR\tnamespace\x12$\n" +
 	"\x03key\x18\x02 \x01(\tB\x12\xc2\xe1\x18\x0eP\x01Z\n" +
@@ -1907,7 +1927,9 @@ const file_onceward_v1_idempotency_proto_rawDesc = "" +
 	" \x01(\v2\x1a.google.protobuf.TimestampB\b\xc2\xe1\x18\x04\x10\xe0\xa7\x12R\fkeyCreatedAt\x127\n" +
 	"\n" +
 	"completion\x18\v \x01(\v2\x17.onceward.v1.CompletionR\n" +
-	"completion\"\f\n" +
+	"completion\x12\x1f\n" +
+	"\vmarks_begin\x18\f \x01(\bR\n" +
+	"marksBegin\"\f\n" +
 	"\n" +
 	"Completion\"\xa5\x03\n" +
 	"\rClaimResponse\x120\n" +
@@ -1973,7 +1995,7 @@ const file_onceward_v1_idempotency_proto_rawDesc = "" +
 	"\tgive_back\x18\x05 \x01(\bR\bgiveBack\"L\n" +
 	"\x0fReleaseResponse\x129\n" +
 	"\n" +
-	"expires_at\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\texpiresAt\"\xbb\x02\n" +
+	"expires_at\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\texpiresAt\"\xd1\x02\n" +
 	"\x12ExtendLeaseRequest\x126\n" +
 	"\tnamespace\x18\x01 \x01(\tB\x18\xc2\xe1\x18\x14P\x01Z\x10Record.namespaceR\tnamespace\x12$\n" +
 	"\x03key\x18\x02 \x01(\tB\x12\xc2\xe1\x18\x0eP\x01Z\n" +
@@ -1982,7 +2004,8 @@ const file_onceward_v1_idempotency_proto_rawDesc = "" +
 	"\x05lease\x18\x04 \x01(\v2\x19.google.protobuf.DurationB\x1a\xc2\xe1\x18\x16Z\x14Policy.default_leaseR\x05lease\x127\n" +
 	"\n" +
 	"checkpoint\x18\x05 \x01(\v2\x17.onceward.v1.CheckpointR\n" +
-	"checkpoint\"\xda\x01\n" +
+	"checkpoint\x12\x14\n" +
+	"\x05begin\x18\x06 \x01(\bR\x05begin\"\xda\x01\n" +
 	"\x13ExtendLeaseResponse\x12D\n" +
 	"\x10lease_expires_at\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x0eleaseExpiresAt\x12B\n" +
 	"\x0flease_remaining\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x0eleaseRemaining\x129\n" +

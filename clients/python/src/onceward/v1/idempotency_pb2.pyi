@@ -14,7 +14,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class ClaimRequest(_message.Message):
-    __slots__ = ("namespace", "key", "fingerprint", "claim_id", "lease", "retention", "wait", "owner", "accept_ambiguous", "key_created_at", "completion")
+    __slots__ = ("namespace", "key", "fingerprint", "claim_id", "lease", "retention", "wait", "owner", "accept_ambiguous", "key_created_at", "completion", "marks_begin")
     NAMESPACE_FIELD_NUMBER: _ClassVar[int]
     KEY_FIELD_NUMBER: _ClassVar[int]
     FINGERPRINT_FIELD_NUMBER: _ClassVar[int]
@@ -26,6 +26,7 @@ class ClaimRequest(_message.Message):
     ACCEPT_AMBIGUOUS_FIELD_NUMBER: _ClassVar[int]
     KEY_CREATED_AT_FIELD_NUMBER: _ClassVar[int]
     COMPLETION_FIELD_NUMBER: _ClassVar[int]
+    MARKS_BEGIN_FIELD_NUMBER: _ClassVar[int]
     namespace: str
     key: str
     fingerprint: bytes
@@ -37,7 +38,8 @@ class ClaimRequest(_message.Message):
     accept_ambiguous: bool
     key_created_at: _timestamp_pb2.Timestamp
     completion: Completion
-    def __init__(self, namespace: _Optional[str] = ..., key: _Optional[str] = ..., fingerprint: _Optional[bytes] = ..., claim_id: _Optional[str] = ..., lease: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., retention: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., wait: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., owner: _Optional[str] = ..., accept_ambiguous: bool = ..., key_created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., completion: _Optional[_Union[Completion, _Mapping]] = ...) -> None: ...
+    marks_begin: bool
+    def __init__(self, namespace: _Optional[str] = ..., key: _Optional[str] = ..., fingerprint: _Optional[bytes] = ..., claim_id: _Optional[str] = ..., lease: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., retention: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., wait: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., owner: _Optional[str] = ..., accept_ambiguous: bool = ..., key_created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., completion: _Optional[_Union[Completion, _Mapping]] = ..., marks_begin: bool = ...) -> None: ...
 
 class Completion(_message.Message):
     __slots__ = ()
@@ -164,18 +166,20 @@ class ReleaseResponse(_message.Message):
     def __init__(self, expires_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class ExtendLeaseRequest(_message.Message):
-    __slots__ = ("namespace", "key", "fencing_token", "lease", "checkpoint")
+    __slots__ = ("namespace", "key", "fencing_token", "lease", "checkpoint", "begin")
     NAMESPACE_FIELD_NUMBER: _ClassVar[int]
     KEY_FIELD_NUMBER: _ClassVar[int]
     FENCING_TOKEN_FIELD_NUMBER: _ClassVar[int]
     LEASE_FIELD_NUMBER: _ClassVar[int]
     CHECKPOINT_FIELD_NUMBER: _ClassVar[int]
+    BEGIN_FIELD_NUMBER: _ClassVar[int]
     namespace: str
     key: str
     fencing_token: int
     lease: _duration_pb2.Duration
     checkpoint: _record_pb2.Checkpoint
-    def __init__(self, namespace: _Optional[str] = ..., key: _Optional[str] = ..., fencing_token: _Optional[int] = ..., lease: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., checkpoint: _Optional[_Union[_record_pb2.Checkpoint, _Mapping]] = ...) -> None: ...
+    begin: bool
+    def __init__(self, namespace: _Optional[str] = ..., key: _Optional[str] = ..., fencing_token: _Optional[int] = ..., lease: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., checkpoint: _Optional[_Union[_record_pb2.Checkpoint, _Mapping]] = ..., begin: bool = ...) -> None: ...
 
 class ExtendLeaseResponse(_message.Message):
     __slots__ = ("lease_expires_at", "lease_remaining", "expires_at")
