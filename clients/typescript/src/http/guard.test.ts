@@ -63,7 +63,7 @@ test("a Response that resolve found is sent, and replayed to later requests", as
   expect(handler).not.toHaveBeenCalled();
 });
 
-test("a found value that is no Response is not stored: the key stays ambiguous", async () => {
+test("a found value that is not a Response is not stored: the key stays ambiguous", async () => {
   const { onceward, clock } = createTestingOnceward({ policy: { onLeaseExpiry: "HOLD" } });
   const key = joinKey("POST", "/charges", "a-1", "k-1");
   await onceward.api.claim({ namespace: "charges", key, owner: "dying" });
