@@ -170,6 +170,8 @@ import { once } from "node:events";
 import Stripe from "stripe";
 const stripe = new Stripe("sk_test");
 const endpointSecret = "whsec_test";
+const events = [{ id: "evt_2" }];
+const handle = async (_: object) => {};
 const ship = happen;
 `,
     after: `
