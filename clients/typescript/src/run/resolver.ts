@@ -54,7 +54,7 @@ export interface ResolveCounts {
 /**
  * Asks `resolve` about each ambiguous record of a namespace, for a scheduled job: what happened is completed, what did not happen is
  * released for its next delivery, and each other record stays as it is, for another retention. Concurrent passes share the records.
- * Records of HTTP guards, whose values are responses, need a `codec`.
+ * Not for namespaces of HTTP guards, whose records hold responses: there the next request asks.
  *
  * @throws InvalidRequestError; the errors of `admin`; the signal's reason. No claim is left behind.
  */
