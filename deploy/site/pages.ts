@@ -98,7 +98,6 @@ export const GROUPS: readonly Group[] = [
     recipe("nestjs", "NestJS", "a controller that charges"),
     recipe("inbox", "Rows of your own Postgres", "the effect and its completion in one transaction"),
     recipe("agents", "Tools of an agent", "a refund that an agent asks for again after a crash"),
-    recipe("reconciler", "A provider without keys", "HOLD, and a program that resolves ambiguous orders"),
   ]),
   group("Guides", [
     guide("keys", "Choose a key", "what makes a good idempotency key"),

@@ -1,8 +1,6 @@
 import { execFile } from "node:child_process";
 import { access, constants, readFile } from "node:fs/promises";
-import { join } from "node:path";
 import { promisify } from "node:util";
-import { createTenantAdmin, Policy_OnLeaseExpiry } from "@onceward/client/admin";
 import { expect, test } from "vitest";
 import { findProgram } from "../../deploy/release/commands.ts";
 import { RABBITMQ_DIR } from "../helpers/brokers/rabbitmq-broker.ts";
@@ -52,7 +50,6 @@ test("the README names every example's command, and every command exists", async
 async function expectSuccess(chosen: typeof examples): Promise<void> {
   const workplace = await createWorkplaceWithCluster();
   const dev = await startDev(workplace);
-  await declareReconcilerNamespace(workplace, dev.grpcUrl);
   await Promise.all(
     chosen.map(async (name) => {
       const { stdout, stderr } = await runExample(name, workplace, dev.grpcUrl);
@@ -74,15 +71,6 @@ test.runIf(hasNats && hasRabbitMq)(
     await expectSuccess(examples.filter((name) => WITH_BROKER.includes(name)));
   },
 );
-
-/** The example that declares its namespace itself waits 10 s, until every replica follows the policy. */
-async function declareReconcilerNamespace({ dir }: Workplace, address: string): Promise<void> {
-  const { adminKey } = JSON.parse(await readFile(join(dir, ".onceward/dev-secrets.json"), "utf8"));
-  const admin = createTenantAdmin({ address, apiKey: adminKey });
-  const policy = { onLeaseExpiry: Policy_OnLeaseExpiry.HOLD };
-  await admin.updateNamespace({ namespace: { name: "example-reconciler", policy }, allowMissing: true });
-  admin.close();
-}
 
 test("without a service, every example says how to start one", async () => {
   const workplace = await createWorkplace();

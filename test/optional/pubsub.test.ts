@@ -156,7 +156,6 @@ describe.runIf(hasGo)("A subscriber of Google Pub/Sub", () => {
       ...process.env,
       ONCEWARD_ADDRESS: guard.address,
       ONCEWARD_API_KEY: guard.tenant.apiKey,
-      ONCEWARD_ADMIN_KEY: "unused",
       PUBSUB_EMULATOR_HOST: address,
     };
     const { stdout } = await run(process.execPath, ["--conditions=@onceward/source", EXAMPLE], { env });

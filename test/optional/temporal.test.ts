@@ -8,7 +8,7 @@ import { promisify } from "node:util";
 import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { usePackedClient } from "../helpers/packages/packed-client.ts";
 import { freePort } from "../helpers/redis/redis.ts";
-import { createApiKey, createTenant } from "../helpers/servers/tenants.ts";
+import { createTenant } from "../helpers/servers/tenants.ts";
 import { useServer } from "../helpers/servers/use-server.ts";
 
 /** The packed client beside Temporal's own packages and its development server. */
@@ -57,12 +57,11 @@ describe.runIf(hasServer || hasGo)("An activity of a Temporal worker", () => {
       const flags = ["--ignore-scripts", "--prefer-offline", "--no-audit", "--no-fund"];
       await run("npm", ["install", ...flags, ...PACKAGES], { cwd: project, timeout: INSTALL_TIMEOUT_MS });
       await cp(EXAMPLES, join(project, "examples"), { recursive: true });
-      const { id, apiKey } = await createTenant(database);
+      const { apiKey } = await createTenant(database);
       const env = {
         ...process.env,
         ONCEWARD_ADDRESS: `http://127.0.0.1:${server.grpcPort}`,
         ONCEWARD_API_KEY: apiKey,
-        ONCEWARD_ADMIN_KEY: await createApiKey(database, { role: "TENANT_ADMIN", tenantId: id }),
         TEMPORAL_ADDRESS: await startTemporal(),
       };
       const options = { cwd: project, env, timeout: EXAMPLE_TIMEOUT_MS };

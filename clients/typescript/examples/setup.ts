@@ -6,10 +6,7 @@ const TIMEOUT_MS = 120_000;
 /** The service that an example calls. */
 export interface Service {
   readonly address: string;
-  /** For callers. */
   readonly apiKey: string;
-  /** For the tenant's administrator. */
-  readonly adminKey: string;
 }
 
 /**
@@ -21,17 +18,11 @@ export async function findService(): Promise<Service> {
     console.error(`FAILED: not done after ${TIMEOUT_MS} ms`);
     process.exit(1);
   }, TIMEOUT_MS).unref();
-  const {
-    ONCEWARD_ADDRESS: address = "http://127.0.0.1:50051",
-    ONCEWARD_API_KEY,
-    ONCEWARD_ADMIN_KEY,
-  } = process.env;
-  if (ONCEWARD_API_KEY && ONCEWARD_ADMIN_KEY) {
-    return { address, apiKey: ONCEWARD_API_KEY, adminKey: ONCEWARD_ADMIN_KEY };
-  }
+  const { ONCEWARD_ADDRESS: address = "http://127.0.0.1:50051", ONCEWARD_API_KEY } = process.env;
+  if (ONCEWARD_API_KEY) return { address, apiKey: ONCEWARD_API_KEY };
   try {
     const secrets = JSON.parse(await readFile(".onceward/dev-secrets.json", "utf8"));
-    return { address, apiKey: secrets.callerKey, adminKey: secrets.adminKey };
+    return { address, apiKey: secrets.callerKey };
   } catch {
     console.error("No service is running: start one with `npm start`.");
     process.exit(1);

@@ -16,6 +16,14 @@ export * from "./gen/onceward/v1/operator_pb.ts";
 export * from "./gen/onceward/v1/policy_pb.ts";
 export * from "./gen/onceward/v1/tenant_admin_pb.ts";
 export * from "./gen/onceward/v1/tenant_pb.ts";
+export {
+  type ResolveCounts,
+  type ResolveOptions,
+  type Resolver,
+  type ResolverOptions,
+  resolveAmbiguous,
+  startResolver,
+} from "./run/resolver.ts";
 
 interface Closeable {
   /** Closes the connection; calls in flight fail. */

@@ -34,7 +34,7 @@ const MAX_HIDDEN_MS = 12 * 3_600_000 - 600_000;
 const MIN_VISIBILITY_TIMEOUT_MS = 3000;
 /** The visibility timeout of a queue that sets none. */
 const DEFAULT_VISIBILITY_TIMEOUT_MS = 30_000;
-/** Time for a reconciler or an administrator, even with a `maxReceiveCount` of 3. */
+/** Time for a resolver or an administrator, even with a `maxReceiveCount` of 3. */
 const DEFAULT_AMBIGUOUS_AFTER_MS = 300_000;
 
 /**

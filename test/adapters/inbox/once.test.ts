@@ -138,6 +138,23 @@ test("a function's error is rethrown and undoes its writes, also if the caller c
   expect(await deliver(message)).toMatchObject({ replayed: false });
 });
 
+test("at most once, a function's error undoes its writes, and the message is not handled again", async () => {
+  const message = { ...newMessage(), mode: "at-most-once" } as const;
+  const thrown = new Error("out of stock");
+  await db.transaction(async (tx) => {
+    const handling = once(tx.executor, message, async () => {
+      await tx.insertEffect(message.key, "undone");
+      throw thrown;
+    });
+    await expect(handling).rejects.toBe(thrown);
+  });
+  expect(await deliver(message)).toEqual({ value: undefined, replayed: true });
+  expect(await database.effects(message.key)).toEqual([]);
+  const other = { ...message, key: newMessage().key };
+  for (const replayed of [false, true])
+    expect(await deliver(other)).toEqual({ value: "invoice-1", replayed });
+});
+
 test("a statement that fails in the function undoes it alone", async () => {
   const message = newMessage();
   await db.transaction(async (tx) => {
@@ -211,10 +228,10 @@ test("a value that is not JSON leaves nothing", async () => {
 
 test("one error names all violations, before anything is written", async () => {
   const tx = vi.fn();
-  const refused = once(tx, { consumer: "", key: "a\0" }, () => "again");
+  const refused = once(tx, { consumer: "", key: "a\0", mode: "once" as never }, () => "again");
   await expect(refused).rejects.toMatchObject({
     reason: "INVALID_REQUEST",
-    violations: [{ field: "consumer" }, { field: "key" }],
+    violations: [{ field: "consumer" }, { field: "key" }, { field: "mode" }],
   });
   expect(tx).not.toHaveBeenCalled();
 });

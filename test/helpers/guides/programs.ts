@@ -1,3 +1,5 @@
+import { fileURLToPath } from "node:url";
+
 /** What makes a program of a guide's snippets: the declarations before them, and the checks after them. */
 export interface GuideProgram {
   readonly before: string;
@@ -16,6 +18,40 @@ const happen = async (..._: readonly unknown[]) => ({ effect: ++effects });
 interface Order { readonly id: string; readonly amount: number }
 const order: Order = { id: "order-1", amount: 4200 };
 const provider = { charge: happen };
+`;
+
+/** The providers of the page, in front of fakes of their kinds; each charges under the key that the page names. */
+const PROVIDERS = `
+import { FakeProvider, type Charge } from "${fileURLToPath(new URL("../providers/provider.ts", import.meta.url))}";
+import type Stripe from "stripe";
+import { CompletionError, InProgressError, type Claim } from "@onceward/client";
+interface Payment { readonly id: string; readonly to: string; readonly createdAt: Date }
+const nowMs = () => testing.clock.nowMs;
+const kinds = ["search", "stored-answer", "latest-status", "cancel"] as const;
+const fakes = new Map(kinds.map((kind) => [kind as string, new FakeProvider(kind, { nowMs, lagMs: 1_800_000 })]));
+const urls = new Map<string, string>();
+for (const [kind, fake] of fakes) urls.set(kind, await fake.listen());
+const ask = async <T = Charge>(kind: string, method: string, path: string, body?: object): Promise<T> => {
+  const answer = await fetch(urls.get(kind) + "/charges" + path, { method, body: JSON.stringify(body) ?? null });
+  return (await answer.json().catch(() => ({}))) as T;
+};
+const post = (kind: string, operation: string, key: string) => ask(kind, "POST", "", { operation, key });
+const find = (key: string | undefined) => ask<Charge[]>("search", "GET", "?key=" + key);
+const stripe = {
+  charges: { search: async ({ query }: { query: string }) => ({ data: await find(query.split('"')[3]) }) },
+} as unknown as Stripe;
+const adyen = { payments: async ({ id }: Payment, { idempotencyKey }: { idempotencyKey: string }) => {
+  const { id: pspReference, status } = await post("stored-answer", id, idempotencyKey);
+  return { pspReference, errorCode: status === "succeeded" ? undefined : "704" };
+} };
+const paypal = { getOrder: async (order: string) => {
+  const { id, status } = await ask("latest-status", "GET", "/" + order);
+  return { id, status: status === "succeeded" ? "COMPLETED" : "APPROVED" };
+} };
+const square = { payments: { cancelByIdempotencyKey: ({ idempotencyKey }: { idempotencyKey: string }) =>
+  ask("cancel", "DELETE", "/" + idempotencyKey) } };
+const twilio = { messages: { list: async ({ to }: { to: string; dateSentAfter: Date }) =>
+  (await find(to)).map(({ id, operation }) => ({ sid: id, body: "Order " + operation })) } };
 `;
 
 const EVENT = `
@@ -95,12 +131,47 @@ assert.match(second, /^[\\w-]{43}$/);
 assert.deepEqual(sent, ["ada@example.com", "bob@example.com"]);
 `,
   },
+  "providers.md": {
+    before: PROVIDERS,
+    after: `
+const charges = {
+  stripe: ["search", (claim: Claim) => claim.deriveKey("charge")],
+  adyen: ["stored-answer", (claim: Claim) => claim.deriveKey("charge")],
+  paypal: ["latest-status", (claim: Claim) => claim.key],
+  square: ["cancel", (claim: Claim) => claim.deriveKey("charge " + claim.attempt)],
+  twilio: ["search", (claim: Claim) => "to-" + claim.key],
+} as const;
+for (const [name, [kind, keyOf]] of Object.entries(charges) as [keyof typeof charges, typeof charges.stripe][]) {
+  for (const hasCharged of [false, true]) {
+    const id = name + "-" + hasCharged;
+    const payment = { id, to: "to-" + id, createdAt: new Date() };
+    const charge = async (claim: Claim) => (await post(kind, id, keyOf(claim))).id;
+    testing.faults.failNext("complete", "INTERNAL");
+    const dying = onceward.run({ namespace: "payouts", key: id }, async (claim) => hasCharged && charge(claim));
+    await assert.rejects(dying, CompletionError);
+    testing.clock.advance(30_000);
+    const pay = onceward.namespace("payouts", { waitMs: 0 }).wrap((_: Payment, claim) => charge(claim), {
+      key: () => id,
+      resolve: resolve[name],
+    });
+    if (name !== "adyen" && name !== "paypal") await assert.rejects(pay(payment), InProgressError);
+    testing.clock.advance(2 * HOUR_MS);
+    const settled = await pay(payment);
+    const made = fakes.get(kind)?.chargesOf(id).map((each) => each.id);
+    assert.deepEqual(made, [settled], id);
+  }
+}
+for (const fake of fakes.values()) await fake[Symbol.asyncDispose]();
+`,
+  },
   "webhooks.md": {
     before: `
 import { once } from "node:events";
 import Stripe from "stripe";
 const stripe = new Stripe("sk_test");
 const endpointSecret = "whsec_test";
+const events = [{ id: "evt_2" }];
+const handle = async (_: object) => {};
 const ship = happen;
 `,
     after: `

@@ -259,6 +259,24 @@ func TestAMethodThatCannotKnowItsOutcomeLeavesItsClaimToThePolicy(t *testing.T) 
 	}
 }
 
+func TestWhatResolveFoundIsTheAnswerOfALaterCall(t *testing.T) {
+	shop := start(t, func(context.Context, *grpc_testing.SimpleRequest) (*grpc_testing.SimpleResponse, error) {
+		return nil, &onceward.OutcomeUnknownError{Message: "the bank timed out"}
+	}, oncewardgrpc.Options{Resolve: func(_ context.Context, claim *onceward.Claim, request proto.Message) (onceward.Resolution, error) {
+		size := request.(*grpc_testing.SimpleRequest).GetResponseSize()
+		return onceward.Happened(&grpc_testing.SimpleResponse{Username: fmt.Sprint(size, claim.Attempt)}), nil
+	}})
+	if _, _, err := shop.call(t, "k-1", 7); err == nil {
+		t.Error("the first call succeeded")
+	}
+	shop.Advance(30 * time.Second)
+	for range 2 {
+		if got, _, err := shop.call(t, "k-1", 7); got != "7 2" || err != nil || shop.calls.Load() != 1 {
+			t.Errorf("a call got %q, %v after %d calls", got, err, shop.calls.Load())
+		}
+	}
+}
+
 func TestWithoutTheServiceNothingRuns(t *testing.T) {
 	shop := start(t, charged, oncewardgrpc.Options{})
 	for reason, code := range map[onceward.Reason]codes.Code{

@@ -307,6 +307,27 @@ func TestAHandlerThatCannotKnowItsOutcomeLeavesItsClaimToThePolicy(t *testing.T)
 	}
 }
 
+func TestTheResponseThatResolveFoundIsSentAndReplayed(t *testing.T) {
+	resolve := func(r *http.Request, _ *onceward.Claim) (onceward.Resolution, error) {
+		header := http.Header{"Location": {r.URL.Path}, "Set-Cookie": {"session=1"}}
+		return onceward.Happened(oncewardhttp.Response{Status: 201, Header: header, Body: []byte("found")}), nil
+	}
+	api := start(t, oncewardhttp.Options{Resolve: resolve}, func(_ http.ResponseWriter, r *http.Request) {
+		oncewardhttp.OutcomeUnknown(r.Context(), nil)
+	}, oncewardtest.Policy{Hold: true})
+	api.post(t, "/charges/1", "a", "k-1", "10")
+	api.Advance(30 * time.Second)
+	for range 2 {
+		got := api.post(t, "/charges/1", "a", "k-1", "10")
+		if got.status != 201 || got.body != "found" || got.header.Get("Location") != "/charges/1" || got.header.Get("Set-Cookie") != "" {
+			t.Errorf("it got %v", got)
+		}
+	}
+	if api.calls.Load() != 1 {
+		t.Errorf("%d calls", api.calls.Load())
+	}
+}
+
 // startNested serves a handler at POST /charges/{id} with two guards; the outer one's namespace is "charges", the inner one's "nested".
 func startNested(t *testing.T, handler http.HandlerFunc, policy oncewardtest.Policy) *api {
 	t.Helper()

@@ -105,6 +105,14 @@ func TestAnOutcomeThatIsNotStoredOrNotKnownIsPostponed(t *testing.T) {
 	if !errors.Is(got.Err, onceward.ErrAmbiguous) {
 		t.Errorf("the delivery has %v", got.Err)
 	}
+	asking := charges
+	asking.Resolve = func(_ context.Context, _ *onceward.Claim, message order) (onceward.Resolution, error) {
+		return onceward.Happened("found " + message.ID), nil
+	}
+	got = deliver(t, service, asking, order{"o-1", 100}, errBank)
+	if expect(t, got, oncewardmessage.Duplicate, oncewardmessage.Acknowledge, 0); got.Value != "found o-1" {
+		t.Errorf("the delivery has %v", got.Value)
+	}
 	invalid := charges
 	invalid.Namespace = "Charges"
 	expect(t, deliver(t, service, invalid, order{"o-2", 100}, nil), oncewardmessage.Postponed, oncewardmessage.Retry, 5*time.Second)

@@ -265,7 +265,8 @@ class _Attempt:
 
     def done(self, result: RunResult[Any]) -> Delivery[Any]:
         """Returns the outcome of a run that returned."""
-        return Delivery("duplicate" if result.replayed else "processed", self.key, result.value)
+        # Without a call the operation was done before, also if only ``resolve`` found that out.
+        return Delivery("duplicate" if self._claim is None else "processed", self.key, result.value)
 
     def failed(self, error: Exception) -> Delivery[Any]:
         """Returns the outcome of a run that raised."""

@@ -9,9 +9,9 @@ import pika
 import pytest
 import redis
 
-from onceward import InvalidRequestError, TerminalError
+from onceward import Happened, InvalidRequestError, OutcomeUnknownError, TerminalError
 from onceward.consumers import Delivery, message_handler
-from onceward.testing import TestingOnceward
+from onceward.testing import TestingOnceward, TestingPolicy
 
 Message = dict[str, str]
 
@@ -137,6 +137,21 @@ def test_a_message_meets_another_holder_without_a_wait_also_with_asyncio() -> No
 
     with TestingOnceward() as testing:
         asyncio.run(run(testing))
+
+
+def test_a_message_whose_effect_resolve_found_is_a_duplicate_with_its_value() -> None:
+    def charge(message: str, claim: Any) -> str:
+        raise OutcomeUnknownError("the bank timed out")
+
+    def resolve(claim: Any, message: str) -> Happened:
+        return Happened(f"ch_{message} in attempt {claim.attempt}")
+
+    with TestingOnceward(policy=TestingPolicy(on_lease_expiry="HOLD")) as testing:
+        handle = message_handler(testing.onceward, "charges", charge, key=str, resolve=resolve)
+        assert handle("order-1").kind == "released"
+        testing.advance(30_000)
+        found = [(each.kind, each.value) for each in (handle("order-1"), handle("order-1"))]
+        assert found == [("duplicate", "ch_order-1 in attempt 2")] * 2
 
 
 @pytest.mark.parametrize(

@@ -16,9 +16,9 @@ from fastapi import BackgroundTasks, Depends, FastAPI, Request, Response
 from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from onceward import CompletionError, NoEffectError, OutcomeUnknownError, current_claim
+from onceward import CompletionError, Happened, NoEffectError, OutcomeUnknownError, current_claim
 from onceward.outgoing import HttpKeys
-from onceward.starlette import OncewardMiddleware
+from onceward.starlette import GuardedResponse, OncewardMiddleware
 from onceward.testing import TestingOnceward, TestingPolicy
 from onceward.v1.record_pb2 import Record
 
@@ -291,6 +291,27 @@ def test_an_error_caused_by_an_unknown_outcome_is_answered_as_ambiguous() -> Non
     with _served(define) as (api, browser):
         kinds = [browser.post("/charges").json()["type"] for _ in range(2)]
         assert kinds == ["urn:onceward:problem:ambiguous", "urn:onceward:problem:in-progress"]
+        assert api.effects == ["perhaps"]
+
+
+def test_the_response_that_resolve_found_is_sent_and_replayed() -> None:
+    def define(api: Api) -> None:
+        @api.app.post("/charges")
+        async def charge() -> None:
+            api.effects.append("perhaps")
+            raise OutcomeUnknownError("the bank timed out")
+
+    def resolve(claim: Any) -> Happened:
+        headers = {"location": f"/charges/{claim.attempt}", "set-cookie": "session=1"}
+        return Happened(GuardedResponse(201, headers, b"found"))
+
+    with _served(define, resolve=resolve) as (api, browser):
+        browser.post("/charges")
+        api.testing.advance(30_000)
+        for _ in range(2):
+            found = browser.post("/charges")
+            assert (found.status_code, found.text, found.headers["location"]) == (201, "found", "/charges/2")
+            assert "set-cookie" not in found.headers
         assert api.effects == ["perhaps"]
 
 

@@ -1,5 +1,12 @@
-import { expect, onTestFinished, test } from "vitest";
-import { createOnceward, didNotHappen, InProgressError, OncewardError } from "../index.ts";
+import { expect, onTestFinished, test, vi } from "vitest";
+import {
+  type Claim,
+  createOnceward,
+  didNotHappen,
+  happened,
+  InProgressError,
+  OncewardError,
+} from "../index.ts";
 import type { Runner } from "../run/client.ts";
 import { createTestingOnceward } from "../testing.ts";
 import { createHandler } from "./handle.ts";
@@ -50,6 +57,19 @@ test("at most once, a message whose function threw has failed, and its repeat is
   expect(kinds).toEqual(["processed", "duplicate", "failed", "duplicate"]);
   const both = { ...options, resolve: () => didNotHappen() };
   expect(() => createHandler(onceward, both, String, String)).toThrow("resolve does not combine with mode");
+});
+
+test("a message whose effect resolve found is a duplicate with its value, and does not run again", async () => {
+  const { onceward, clock } = createTestingOnceward({ policy: { onLeaseExpiry: "HOLD" } });
+  onTestFinished(() => onceward.close());
+  await onceward.api.claim({ namespace: "charges", key: "order-1", owner: "dying" });
+  clock.advance(60_000);
+  const fn = vi.fn();
+  const resolve = (_: Claim, message: string) => happened(`charge of ${message}`);
+  const handle = createHandler<string, unknown>(onceward, { namespace: "charges", resolve }, String, fn);
+  for (const _ of ["first", "repeat"])
+    expect(await handle("order-1")).toMatchObject({ kind: "duplicate", value: "charge of order-1" });
+  expect(fn).not.toHaveBeenCalled();
 });
 
 test("an operation fails permanently after 20 attempts by default", async () => {

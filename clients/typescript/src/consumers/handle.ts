@@ -61,16 +61,17 @@ export function createHandler<Message, Value>(
     const { key } = named;
     let claim: Claim | undefined;
     try {
-      const result = await onceward.runDetailed(
+      const value = await onceward.run(
         { ...common, ...named, signal, resolve: resolveFor(message, options.resolve) },
         (held) => {
           claim = held;
           return attempt(held, redelivery, () => fn(message, held));
         },
       );
-      return result.replayed
-        ? { kind: "duplicate", key, value: result.value, error: undefined }
-        : { kind: "processed", key, value: result.value, attempt: result.attempt };
+      // Without a call the operation was done before, also if only `resolve` found that out.
+      return claim === undefined
+        ? { kind: "duplicate", key, value, error: undefined }
+        : { kind: "processed", key, value, attempt: claim.attempt };
     } catch (error) {
       return claim === undefined
         ? withoutRunning(key, error, redelivery)

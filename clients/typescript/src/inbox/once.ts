@@ -5,6 +5,7 @@ import { checkText, throwIfAny } from "../errors/violations.ts";
 import { fingerprintWithFiles } from "../keys/fingerprint.ts";
 import { decodeJson, encodeJson } from "../run/codec.ts";
 import type { Jsonify } from "../run/jsonify.ts";
+import type { RunOptions } from "../run/run-options.ts";
 import { utf8Bytes, utf8Text } from "../wire/bytes.ts";
 import { MAX_KEY_BYTES } from "../wire/limits.ts";
 import type { Executor, TextRow } from "./executor.ts";
@@ -18,6 +19,11 @@ export interface InboxMessage {
   readonly key: string;
   /** The request that the key belongs to, as in `RunOptions`. The same key with another fingerprint is refused. */
   readonly fingerprint?: unknown;
+  /**
+   * `at-most-once`: if the function threw, the transaction may commit the key's row without its writes, so that the message is not
+   * handled again, and a repeat gets undefined. Default: an error undoes the row, too.
+   */
+  readonly mode?: RunOptions["mode"];
 }
 
 /** The outcome of a message. */
@@ -67,9 +73,10 @@ export async function once<T>(
   const name = nameOf(message);
   const fingerprint =
     message.fingerprint === undefined ? null : hexOf(await fingerprintWithFiles(message.fingerprint));
-  return await inSavepoint(tx, async () => {
+  const outcome = await inSavepoint(tx, async () => {
     const handled = await enter(tx, name, fingerprint);
-    if (handled === undefined) return { value: await handle(tx, name, fn), replayed: false };
+    if (handled === undefined)
+      return message.mode === undefined ? { value: await handle(tx, name, fn), replayed: false } : undefined;
     if (
       fingerprint !== null &&
       typeof handled.fingerprint === "string" &&
@@ -79,15 +86,19 @@ export async function once<T>(
     }
     return { value: decodeResult(handled.result ?? null) as Jsonify<T>, replayed: true };
   });
+  // At most once: in a savepoint that does not undo the row.
+  return outcome ?? { value: await inSavepoint(tx, () => handle(tx, name, fn)), replayed: false };
 }
 
 type Name = readonly [consumer: string, key: string];
 
-function nameOf({ consumer, key }: InboxMessage): Name {
+function nameOf({ consumer, key, mode }: InboxMessage): Name {
   const violations: Violation[] = [];
   const limits = { minBytes: 1, maxBytes: MAX_KEY_BYTES };
   checkText(violations, "consumer", consumer, limits);
   checkText(violations, "key", key, limits);
+  if (mode !== undefined && mode !== "at-most-once")
+    violations.push({ field: "mode", description: 'must be "at-most-once" or unset' });
   throwIfAny(violations);
   return [consumer, key];
 }

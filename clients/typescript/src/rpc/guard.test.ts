@@ -2,8 +2,10 @@ import { create, toBinary } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { describe, expect, test, vi } from "vitest";
 import { ErrorInfoSchema, RetryInfoSchema } from "../gen/google/rpc/error_details_pb.ts";
+import type { Claim } from "../run/claim.ts";
 import { jsonCodec } from "../run/codec.ts";
 import { NoEffectError, OutcomeUnknownError } from "../run/outcome-unknown.ts";
+import { happened } from "../run/resolution.ts";
 import { createTestingOnceward } from "../testing.ts";
 import { connectFailures } from "./connect-failures.ts";
 import { grpcFailures } from "./grpc-failures.ts";
@@ -110,6 +112,23 @@ test("a call whose handler marks its claim fails, although the handler answers",
     return { message: "charged", sent: "charged" };
   });
   await expect(marked).rejects.toThrow(OutcomeUnknownError);
+});
+
+test("the message that resolve found answers the call and its repeat, which are not handled", async () => {
+  const { onceward, clock } = createTestingOnceward({ policy: { onLeaseExpiry: "HOLD" } });
+  const resolve = vi.fn((claim: Claim, native: unknown) => happened({ native, attempt: claim.attempt }));
+  const guard = createCallGuard(
+    onceward,
+    { namespace: "charges", caller: () => "a-1", resolve },
+    connectFailures,
+  );
+  await guard(callWith("order-1"), () => Promise.reject(unknown)).catch(() => {});
+  clock.advance(30_000);
+  const handle = vi.fn();
+  for (const _ of ["first", "repeat"])
+    expect(await guard(callWith("order-1"), handle)).toMatchObject({ message: { native: {}, attempt: 2 } });
+  expect(resolve).toHaveBeenCalledOnce();
+  expect(handle).not.toHaveBeenCalled();
 });
 
 describe.each([
