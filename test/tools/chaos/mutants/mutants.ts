@@ -28,7 +28,7 @@ const CLAIMABLE = `((\${LIFE_ENDED}) and excluded.state <> \${STATE.forgotten})
          and (r.state = \${STATE.released}
               or (r.state = \${STATE.inProgress}
                   and r.lease_expires_at <= excluded.claimed_at
-                  and (not \${isHeld("excluded.claimed_at", "$15")} or excluded.accepts_ambiguous))))`;
+                  and (not \${isHeld("excluded.claimed_at", "$16")} or excluded.accepts_ambiguous))))`;
 
 /** The defects that the checker has to catch, every time. */
 export const MUTANTS: readonly Mutant[] = [
@@ -144,15 +144,15 @@ const hints = new Map<string, { readonly outcome: ClaimOutcome; readonly untilMs
         file: CLAIM,
         from: "function newRow(",
         to: `function newRow(source: RowSource, state: string | number): string {
-  const replicas = \`to_timestamp($\${source === OF_ONE ? 14 : 15}::float8 / 1000)\`;
+  const replicas = \`to_timestamp($\${source === OF_ONE ? 15 : 16}::float8 / 1000)\`;
   return rowOf(source, state).replaceAll("now()", replicas);
 }
 function rowOf(`,
       },
       {
         file: CLAIM,
-        from: "    command.failureRetentionS,\n    tokenFloor,\n",
-        to: "    command.failureRetentionS,\n    tokenFloor,\n    Date.now(),\n",
+        from: "    command.marksBegin,\n    tokenFloor,\n",
+        to: "    command.marksBegin,\n    tokenFloor,\n    Date.now(),\n",
       },
       {
         file: CLAIM,
