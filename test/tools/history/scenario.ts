@@ -99,8 +99,14 @@ export function release(from: number, to: number, token: number, answer: Answer 
 }
 
 /** An ExtendLease, by the claim's own lease. */
-export function extend(from: number, to: number, token: number, answer: Answer = OK): Operation {
-  return operation(from, to, { kind: "extendLease", token }, answer);
+export function extend(
+  from: number,
+  to: number,
+  token: number,
+  answer: Answer = OK,
+  details: { readonly begin?: boolean } = {},
+): Operation {
+  return operation(from, to, { kind: "extendLease", token, ...details }, answer);
 }
 
 /** A Lookup. */

@@ -1,5 +1,6 @@
 import {
   endedBy,
+  holdOf,
   type Moment,
   matchToken,
   mayHaveEnded,
@@ -41,6 +42,7 @@ function effectOf({ state, record }: Sighting, request: SettlingRequest, moment:
         withRecord(own, record, {
           leaseEnds: greatest(record.leaseEnds, extended),
           keyEnds: greatest(record.keyEnds, extended),
+          isPending: record.isPending && !request.begin,
         }),
       ];
     }
@@ -142,13 +144,12 @@ function lookupFrom({ state, record }: Sighting, moment: Moment): Step[] {
   if (phase !== record.phase) return [illegal(4, `shown as ${answer.state} although it is ${record.phase}`)];
   if (phase === "completed") return [resultShown(own, record, answer.hash, moment)];
   if (answer.state === "ambiguous") {
-    if (moment.book.policy.onLeaseExpiry === "RECLAIM")
-      return [illegal(9, "ambiguous although policy reclaims")];
+    if (!mayHaveEnded(moment, record.heldFrom)) return [illegal(9, "ambiguous although policy reclaims")];
     if (!mayHaveEnded(moment, record.leaseEnds)) return [illegal(1, "ambiguous while the lease runs")];
     return [withRecord(own, record, { leaseEnds: endedBy(moment, record.leaseEnds) })];
   }
-  // Under RECLAIM a claim with an expired lease is shown as in progress until another claim takes over.
-  if (answer.state === "inProgress" && moment.book.policy.onLeaseExpiry === "HOLD") {
+  // A claim whose expired lease is not held is shown as in progress until another claim takes over.
+  if (answer.state === "inProgress" && !mayRun(moment, holdOf(record))) {
     if (!mayRun(moment, record.leaseEnds)) return [illegal(9, "in progress after the lease had ended")];
     return [withRecord(own, record, { leaseEnds: stillRunning(moment, record.leaseEnds) })];
   }

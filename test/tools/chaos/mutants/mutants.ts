@@ -82,6 +82,29 @@ export const MUTANTS: readonly Mutant[] = [
     faults: [],
   },
   {
+    name: "reclaims-without-end",
+    defect: "an expired lease is taken over long after the record's first claim",
+    replacements: [
+      {
+        file: "records/engine/record-sql.ts",
+        from: "(r.reclaim_within_s is null\n          or ",
+        to: "(r.reclaim_within_s is null\n          or false and ",
+      },
+      {
+        file: "records/engine/record-row.ts",
+        from: "if (!holds) return",
+        to: "if (!holds || reclaim_within_s !== null) return",
+      },
+    ],
+    faults: [],
+  },
+  {
+    name: "begin-not-marked",
+    defect: "a claim whose effect has begun is taken over as if it had not",
+    replacements: [{ file: "records/extend-lease.ts", from: " and not i.begins", to: "" }],
+    faults: [],
+  },
+  {
     name: "cache-key-without-tenant",
     defect: "a copy is found by every tenant that asks for the same key",
     replacements: [
