@@ -245,6 +245,23 @@ describe("HOLD", () => {
     expect(violatedUnderHold(pending, accepting, claim(2400, 2410, granted(3)))).toEqual([]);
   });
 
+  test("a claim that is given back counts no attempt, and raises its token", () => {
+    const found = [held, claim(1100, 1110, granted(2, 2), { acceptAmbiguous: true })];
+    const back = (returns: number, from = 1200) => release(from, returns, 2, OK, { giveBack: true });
+    const next = (token: number, attempt: number) =>
+      claim(1300, 1310, granted(token, attempt), { acceptAmbiguous: true });
+    expect(violatedUnderHold(...found, back(1210), back(1230, 1220), next(4, 2))).toEqual([]);
+    expect(violatedUnderHold(...found, back(1210), next(4, 3))).toEqual([1]);
+    expect(violatedUnderHold(...found, back(1210), next(3, 2))).toEqual([2]);
+    expect(violatedUnderHold(...found, back(1210), claim(1300, 1310, granted(4)))).toEqual([1]);
+    expect(violatedUnderHold(...found, back(1210), extend(1220, 1230, 2))).toEqual([4]);
+    expect(violatedUnderHold(...found, back(LOST), next(4, 2))).toEqual([]);
+    expect(violatedUnderHold(held, back(30, 20), claim(40, 50, granted(4, 2)))).toEqual([4]);
+    expect(
+      violatedUnderHold(held, release(20, 30, 1, OK, { giveBack: true }), claim(40, 50, granted(2, 2))),
+    ).toEqual([]);
+  });
+
   test("with reclaim_within, an expired claim is ambiguous from that time after the first one on", () => {
     const within = (...operations: readonly Operation[]) =>
       invariantsOf(checkHistory(scenario(operations, { reclaimWithinMs: 2000 })));

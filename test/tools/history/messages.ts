@@ -57,7 +57,7 @@ export function describeRequest({ case: kind, value }: CallRequest): Request | u
       return { kind, token, result: name, ...(retention && { retentionMs: durationMs(retention) }) };
     }
     case "release":
-      return { kind, token: tokenOf(value.fencingToken) };
+      return { kind, token: tokenOf(value.fencingToken), ...(value.giveBack && { giveBack: true }) };
     case "extendLease":
       return {
         kind,

@@ -45,7 +45,7 @@ export type SettlingRequest =
       readonly result: ResultName;
       readonly retentionMs?: number;
     }
-  | { readonly kind: "release"; readonly token: number }
+  | { readonly kind: "release"; readonly token: number; readonly giveBack?: boolean }
   | {
       readonly kind: "extendLease";
       readonly token: number;

@@ -94,8 +94,14 @@ export function complete(
 }
 
 /** A Release. */
-export function release(from: number, to: number, token: number, answer: Answer = OK): Operation {
-  return operation(from, to, { kind: "release", token }, answer);
+export function release(
+  from: number,
+  to: number,
+  token: number,
+  answer: Answer = OK,
+  details: { readonly giveBack?: boolean } = {},
+): Operation {
+  return operation(from, to, { kind: "release", token, ...details }, answer);
 }
 
 /** An ExtendLease, by the claim's own lease. */

@@ -21,6 +21,10 @@ export interface HeldRecord {
   readonly heldFrom: Range;
   /** Whether the newest claim's effect has not begun. A replica of the previous version may answer as if it had. */
   readonly isPending: boolean;
+  /** What giving back the newest claim restores: the record that it took over, of unknown outcome. */
+  readonly unknown: HeldRecord | undefined;
+  /** Whether the newest claim was given back, which raised its token by one. */
+  readonly isGivenBack: boolean;
   /** The stamped retentions, which count from `stampedAt`. */
   readonly keyRetention: Range;
   readonly resultRetention: Range;
@@ -115,7 +119,8 @@ export function stateKey({ token, isTokenKnown, record, copies, saved }: State):
 
 function recordKey(record: HeldRecord | undefined): string {
   if (record === undefined) return "";
-  const { phase, fingerprint, claimId, attempt, leaseMs, hash, isFailure, isPending } = record;
+  const { phase, fingerprint, claimId, attempt, leaseMs, hash, isFailure, isPending, isGivenBack, unknown } =
+    record;
   const ranges = [
     record.leaseEnds,
     record.heldFrom,
@@ -127,7 +132,11 @@ function recordKey(record: HeldRecord | undefined): string {
     record.failureRetention,
   ];
   const bounds = ranges.map(({ from, to }) => `${from},${to}`).join();
-  return [phase, fingerprint, claimId, attempt, leaseMs, hash, isFailure, isPending, bounds].join("|");
+  return (
+    [phase, fingerprint, claimId, attempt, leaseMs, hash, isFailure, isPending, isGivenBack, bounds].join(
+      "|",
+    ) + recordKey(unknown)
+  );
 }
 
 /** Describes a state for a timeline. */

@@ -192,6 +192,8 @@ function claimedRecord(
     leaseEnds: sum(clock, lease),
     heldFrom: before?.heldFrom ?? heldFrom(clock, book.policy),
     isPending: request.marksBegin === true && !isUnknown,
+    unknown: isUnknown ? { ...before, unknown: undefined } : undefined,
+    isGivenBack: false,
     keyRetention,
     resultRetention: completesWith === undefined ? least(retentions.result, keyRetention) : keyRetention,
     failureRetention: completesWith === undefined ? least(retentions.failure, keyRetention) : keyRetention,

@@ -34,7 +34,9 @@ function effectOf({ state, record }: Sighting, request: SettlingRequest, moment:
     case "complete":
       return [completed(own, record, request.result, request.retentionMs, moment)];
     case "release":
-      return [{ ...own, record: { ...record, phase: "released" } }];
+      return request.giveBack && record.unknown !== undefined
+        ? [givenBack(own, record, record.unknown)]
+        : [{ ...own, record: { ...record, phase: "released" } }];
     case "extendLease": {
       const leaseMs = request.leaseMs ?? record.leaseMs;
       const extended = sum(moment.clock, range(leaseMs, leaseMs));
@@ -47,6 +49,12 @@ function effectOf({ state, record }: Sighting, request: SettlingRequest, moment:
       ];
     }
   }
+}
+
+/** Returns the record as it was before the newest claim, with a higher token. What that claim bound and stamped stays. */
+function givenBack(state: State, record: HeldRecord, { attempt, leaseEnds }: HeldRecord): State {
+  const restored = { attempt, leaseEnds, claimId: "", unknown: undefined, isGivenBack: true };
+  return { ...state, token: state.token + 1, record: { ...record, ...restored } };
 }
 
 /** Returns the record with its result; retention counts from this moment. */
@@ -82,6 +90,8 @@ function answerFrom(sighting: Sighting, request: SettlingRequest, answer: Answer
   }
   if (record === undefined) return [illegal(4, "accepted although there is no record")];
   const { own } = matchToken(state, request.token);
+  const repeatsGivingBack = request.kind === "release" && request.giveBack && record.isGivenBack;
+  if (repeatsGivingBack && [state.token, state.token - 1].includes(request.token)) return [state];
   if (own === undefined) return [illegal(4, `accepted from token ${request.token}, which was superseded`)];
   if (record.phase === "held") {
     if (answer.kind === "stored" && answer.alreadyCompleted) {
