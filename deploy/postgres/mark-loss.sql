@@ -7,5 +7,5 @@ update installation set records_lost_at = now();
 -- Unfinished records, and released ones, may have been completed in the part that is lost: they are held for a decision, as
 -- under HOLD. Reads all records.
 update records
-   set state = 1, holds_on_lease_expiry = true, reclaim_within_s = null
+   set state = 1, holds_on_lease_expiry = true, reclaim_within_s = null, pending_until = null
  where state in (1, 3);

@@ -127,7 +127,7 @@ describe.runIf(tools !== undefined)("deploy/recovery.md", () => {
     const losing = connectClient(server, apiKey);
     const { fencingToken } = await complete(losing, success("paid"));
     const unclaimed = { namespace: LATE, key: "queued", keyCreatedAt: timestampNow() };
-    await grant(losing, { ...key("unfinished"), lease: durationFromMs(1000) });
+    await grant(losing, { ...key("unfinished"), lease: durationFromMs(1000), marksBegin: true });
     const released = await grant(losing, { ...key("released"), lease: durationFromMs(1000) });
     await losing.release({ ...key("released"), fencingToken: released.fencingToken });
     await database.close();
@@ -140,7 +140,7 @@ describe.runIf(tools !== undefined)("deploy/recovery.md", () => {
     const client = connectClient(copy.server, apiKey);
     expect((await client.claim(ORDER)).outcome.case).toBe("completed");
     expect((await grant(client, key("another"))).fencingToken).toBeGreaterThan(fencingToken);
-    // Either may have been completed since.
+    // Either may have begun and been completed since.
     for (const name of ["unfinished", "released"])
       expect((await client.claim(key(name))).outcome.case, name).toBe("ambiguous");
     expect(await errorOf(client.claim(unclaimed))).toMatchObject({
