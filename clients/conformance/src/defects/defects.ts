@@ -181,4 +181,11 @@ export const DEFECTS: readonly Defect[] = [
     to: "new Set([",
     caughtBy: "a request to another service has the key of its method, host and path",
   },
+  {
+    name: "takes a mark whose answer is lost for one that was not made",
+    file: "run/claim.ts",
+    from: "await this.#renew({ begin: true });",
+    to: "this.mayHaveBegun = false; await this.#renew({ begin: true }); this.mayHaveBegun = true;",
+    caughtBy: "a mark whose reply is lost may be stored, and leaves the claim to the policy",
+  },
 ];
