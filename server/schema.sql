@@ -288,6 +288,7 @@ CASE
 END) stored,
   reclaim_within_s integer,
   unknown_since timestamp with time zone,
+  pending_until timestamp with time zone,
   constraint records_pkey PRIMARY KEY (tenant_id, namespace, key),
   constraint records_result_kind_check CHECK (((result_kind >= 1) AND (result_kind <= 2))),
   constraint records_state_check CHECK (((state >= 0) AND (state <= 3)))

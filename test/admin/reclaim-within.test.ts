@@ -14,14 +14,15 @@ const { UNSPECIFIED, LEASE_EXPIRY } = ListRecordsRequest_Order;
 const STATE = { namespace: ORDER.namespace, state: Record_State.AMBIGUOUS };
 
 describeAdministration("With reclaim_within", (world) => {
-  /** Both leases have ended. The first claim of "held" is older than reclaim_within, that of "lapsed" is not. */
+  /** All leases have ended. Only "held" has a first claim older than reclaim_within whose effect may have begun. */
   async function withRecords() {
     const one = await world().administeredTenant({ reclaim_within_s: 600 });
     for (const [key, ageS] of [
       ["held", 700],
       ["lapsed", 500],
+      ["pending", 700],
     ] as const) {
-      await grant(one.caller, { key });
+      await grant(one.caller, { key, marksBegin: key === "pending" });
       await ageRecords(world().database, one.tenant, ageS, key);
     }
     return one;
@@ -35,7 +36,7 @@ describeAdministration("With reclaim_within", (world) => {
     }
     expect(await admin.countAmbiguousRecords({})).toMatchObject({ ambiguous: 1n });
     expect(await admin.countRecords({ namespace: ORDER.namespace })).toMatchObject({
-      lapsed: 1n,
+      lapsed: 2n,
       ambiguous: 1n,
     });
     const { effect } = await admin.updateTenant({
@@ -43,7 +44,7 @@ describeAdministration("With reclaim_within", (world) => {
       updateMask: { paths: ["policy.key_retention"] },
       validateOnly: true,
     });
-    expect(effect).toMatchObject({ recordsForgotten: 2n, ambiguousForgotten: 1n });
+    expect(effect).toMatchObject({ recordsForgotten: 3n, ambiguousForgotten: 1n });
     expect(await findTenantsThatHold(openStorePool(world().database), [tenant.id])).toEqual([tenant.id]);
   });
 

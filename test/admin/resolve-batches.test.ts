@@ -179,7 +179,7 @@ test("a record that another claim took over, or whose lease its holder extended,
   const meddled = observed(pool, async ({ name }, [, , key]) => {
     if (name !== "lock_record") return;
     if (key === idOf(1).key) {
-      const extension = { id: idOf(1), fencingToken, leaseMs: 60_000, checkpoint: undefined };
+      const extension = { id: idOf(1), fencingToken, leaseMs: 60_000, checkpoint: undefined, begin: false };
       await records.extendLease([extension], NO_DEADLINE);
     }
     if (key === idOf(2).key) {

@@ -182,7 +182,7 @@ describe("statements on shards", () => {
     const [key] = keysOf("life", 1) as [string];
     const first = (await claim(store, [key])).tokens.get(key) as bigint;
     const [extended] = await store.extendLease(
-      [{ id: idOf(key), fencingToken: first, leaseMs: 60_000, checkpoint: undefined }],
+      [{ id: idOf(key), fencingToken: first, leaseMs: 60_000, checkpoint: undefined, begin: false }],
       NO_DEADLINE,
     );
     expect(extended).toMatchObject({ kind: "extended" });

@@ -1,7 +1,7 @@
 import { beforeAll, expect, test } from "vitest";
 import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
 import { describeError } from "../helpers/calls/errors.ts";
-import { granted } from "../helpers/calls/records.ts";
+import { endLeases, granted } from "../helpers/calls/records.ts";
 import { bytes } from "../helpers/calls/verbs.ts";
 import { lockRows, openConnection, untilBlocked } from "../helpers/database/connections.ts";
 import { createTenant, type TestTenant } from "../helpers/servers/tenants.ts";
@@ -33,6 +33,11 @@ const CHANGES: Readonly<Record<string, { readonly change: string; readonly answe
     change:
       "update records set state = 1, holds_on_lease_expiry = true, lease_expires_at = now() - interval '1 second'",
     answer: { case: "ambiguous" },
+  },
+  "is claimed to be held, and its lease runs out before its effect begins": {
+    change: `update records set state = 1, attempt = 2, holds_on_lease_expiry = true,
+                  lease_expires_at = now() - interval '1 second', pending_until = now() - interval '1 second'`,
+    answer: { case: "claimed", value: { attempt: 3 } },
   },
   "is completed, and its lease would have run out": {
     change: `update records set state = 2, settled_at = now(), lease_expires_at = now() - interval '1 second', result_kind = 1,
@@ -78,3 +83,25 @@ test.each(Object.entries(CHANGES))(
     }
   },
 );
+
+test("when the lease has ended, either its effect begins or the next claim gets the key", async () => {
+  const held = await createTenant(database, { on_lease_expiry: "HOLD" });
+  const caller = connectClient(server, held.apiKey);
+  const ids = Array.from({ length: 40 }, (_, n) => ({ namespace: "charges", key: `order-${n}` }));
+  const claims = await Promise.all(
+    ids.map(async (id) => granted(await caller.claim({ ...id, marksBegin: true }))),
+  );
+  await endLeases(database, held);
+  const races = ids.map(async (id, n) => {
+    const fencingToken = claims[n]?.fencingToken ?? 0n;
+    const claim = () => caller.claim(id).then(({ outcome }) => outcome.case === "claimed");
+    const begin = () =>
+      caller.extendLease({ ...id, fencingToken, begin: true }).then(
+        () => true,
+        () => false,
+      );
+    const [granted, began] = await Promise.all([claim(), begin()]);
+    return granted !== began;
+  });
+  expect(await Promise.all(races)).toEqual(ids.map(() => true));
+});

@@ -19,7 +19,7 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
   withoutSweepMargin: { step: "stepResolving", invariants: ["tokensRise"] },
   withoutSweepRetention: { step: "step", invariants: ["retentionHolds"] },
   withoutForgetKeepsRow: { step: "stepResolving", invariants: ["tokensRise"] },
-  withoutTrustedCourse: { step: "step", invariants: ["oneLiveClaim"] },
+  withoutTrustedCourse: { step: "step", invariants: ["retentionHolds"] },
   withoutInstallationRenewed: {
     step: "step",
     invariants: ["resultsAreReplayed", "copiesBelongToTheirInstallation"],
@@ -36,4 +36,7 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
   withoutRetentionKept: { step: "step", invariants: ["oneLife"] },
   withoutCompletedByClaim: { step: "step", invariants: ["firstAnswerRepeats"] },
   withoutGivenBackHeld: { step: "step", invariants: ["searchChangesNothing"] },
+  withoutPendingFree: { step: "step", invariants: ["pendingIsFree"] },
+  withoutUnknownKept: { step: "step", invariants: ["searchChangesNothing"] },
+  withoutBeginKept: { step: "step", invariants: ["heldLeasesStay"] },
 };

@@ -37,6 +37,7 @@ export const INVARIANTS = {
   oneLife: 20,
   heldLeasesStay: 21,
   searchChangesNothing: 22,
+  pendingIsFree: 23,
 } as const;
 
 /** A run that violates invariants. */

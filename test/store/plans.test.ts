@@ -89,7 +89,7 @@ const OPERATIONS: Readonly<Record<string, (n: number) => Promise<unknown>>> = {
     store.release([{ id: idOf(n), fencingToken: 2n, reason: "", giveBack: false }], NO_DEADLINE),
   extend_leases: (n) =>
     store.extendLease(
-      [{ id: idOf(n), fencingToken: 2n, leaseMs: undefined, checkpoint: undefined }],
+      [{ id: idOf(n), fencingToken: 2n, leaseMs: undefined, checkpoint: undefined, begin: false }],
       NO_DEADLINE,
     ),
   read_records: (n) => store.read([idOf(n)], NO_DEADLINE),

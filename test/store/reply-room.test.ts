@@ -176,7 +176,7 @@ describe("a statement holds at most 4 MiB, with the last of its values a little 
   test("of checkpoints", async () => {
     const checkpoint = { name: "page", state: payload };
     await store.extendLease(
-      ids.map((id) => ({ ...claim, id, checkpoint })),
+      ids.map((id) => ({ ...claim, id, checkpoint, begin: false })),
       NO_DEADLINE,
     );
     expectBounded(PIECE_BYTES);

@@ -3,7 +3,7 @@ import { MAX_CHECKPOINT_NAME_BYTES, MAX_CHECKPOINT_STATE_BYTES } from "../core/d
 import type { Deadline } from "../core/domain/operation.ts";
 import type { Principal } from "../core/domain/tenant.ts";
 import { duration, timestamp, type Violations } from "../core/messages/violations.ts";
-import { bigintArray, byteaArray, intArray, textArray } from "../core/store/sql-arrays.ts";
+import { bigintArray, booleanArray, byteaArray, intArray, textArray } from "../core/store/sql-arrays.ts";
 import {
   type ExtendLeaseRequest,
   type ExtendLeaseResponse,
@@ -11,7 +11,7 @@ import {
 } from "../gen/onceward/v1/idempotency_pb.ts";
 import { createBatchedWrite, type WriteParts, writeAll } from "./engine/batched-writes.ts";
 import { writtenRecords } from "./engine/read-records.ts";
-import { idColumns, type RecordRow, WRITTEN_SELECT } from "./engine/record-row.ts";
+import { IS_PENDING, idColumns, type RecordRow, WRITTEN_SELECT } from "./engine/record-row.ts";
 import { IN_KEY_ORDER, OWN_CLAIM } from "./engine/record-sql.ts";
 import type { RecordsDatabase } from "./engine/sharded-batcher.ts";
 import type { Checkpoint, Contended, LiveRecord, RecordId } from "./record.ts";
@@ -27,6 +27,8 @@ export interface ExtendLeaseCommand {
   readonly leaseMs: number | undefined;
   /** Undefined: keeps the record's checkpoint. */
   readonly checkpoint: Checkpoint | undefined;
+  /** Whether the claim's effect may begin from now on. */
+  readonly begin: boolean;
 }
 
 /** Parses an ExtendLease. @throws Refusal as every parser (request.ts). */
@@ -36,7 +38,7 @@ function parseExtendLease(request: ExtendLeaseRequest, principal: Principal): Ex
   const leaseMs = parseLeaseMs(request, policy, violations);
   const checkpoint = parseCheckpoint(request, violations);
   violations.throwIfAny();
-  return { id, fencingToken, leaseMs, checkpoint };
+  return { id, fencingToken, leaseMs, checkpoint, begin: request.begin };
 }
 
 function parseCheckpoint(
@@ -75,6 +77,9 @@ export function answerExtendLease(record: LiveRecord | undefined, command: Exten
   }
 }
 
+const EXTENDED =
+  "greatest(r.lease_expires_at, now() + coalesce(i.lease_ms, r.lease_ms) * interval '1 millisecond')";
+
 /**
  * Extends many leases, each only if its token is the row's and the claim is still in progress, even if its
  * lease has run out. A lease is never shortened, and a key is never forgotten before its lease ends.
@@ -84,13 +89,13 @@ const extendLeases = {
   text: `
 with input as materialized (
   select *
-    from unnest($1::int[], $2::text[], $3::text[], $4::bigint[], $5::int[], $6::text[], $7::bytea[])
-           as i (tenant_id, namespace, key, fencing_token, lease_ms, checkpoint_name, checkpoint_state)
+    from unnest($1::int[], $2::text[], $3::text[], $4::bigint[], $5::int[], $6::text[], $7::bytea[], $9::boolean[])
+           as i (tenant_id, namespace, key, fencing_token, lease_ms, checkpoint_name, checkpoint_state, begins)
    ${IN_KEY_ORDER}
 ), applied as (
   update records as r set
-    lease_expires_at = greatest(r.lease_expires_at,
-                                now() + coalesce(i.lease_ms, r.lease_ms) * interval '1 millisecond'),
+    lease_expires_at = ${EXTENDED},
+    pending_until = case when ${IS_PENDING} and not i.begins then ${EXTENDED} end,
     expires_at = greatest(r.expires_at, now() + coalesce(i.lease_ms, r.lease_ms) * interval '1 millisecond'),
     checkpoint_name = coalesce(i.checkpoint_name, r.checkpoint_name),
     checkpoint_state = case when i.checkpoint_name is null then r.checkpoint_state else i.checkpoint_state end,
@@ -121,6 +126,7 @@ export function createExtendLeases(database: RecordsDatabase, { readings, values
         commands.map(({ id, checkpoint }) => checkpoint && values.storedState(id, checkpoint.state)),
       ),
       values.keyId,
+      booleanArray(commands.map((command) => command.begin)),
     ],
     bytesOf: (command) => command.checkpoint?.state.byteLength ?? 0,
     readWritten: writtenRecords,

@@ -38,8 +38,8 @@ export type Phase =
   /** A claim is held, and its lease is running. */
   | { readonly kind: "inProgress" }
   /**
-   * The lease has run out under RECLAIM, within its time: the next Claim takes over, but until then the holder may
-   * still complete.
+   * The lease has run out under RECLAIM, within its time, or before the effect began: the next Claim takes over, but until then
+   * the holder may still complete.
    */
   | { readonly kind: "lapsed" }
   /**
@@ -161,6 +161,8 @@ export interface ClaimCommand {
   readonly claimId: string;
   readonly owner: string;
   readonly acceptAmbiguous: boolean;
+  /** Whether the caller marks when its effect begins. */
+  readonly marksBegin: boolean;
   /** 0: the claim completes its record itself, and never holds it (`completesItself`). */
   readonly leaseMs: number;
   /** How long after the record's first claim its expired lease is taken over. 0: never (HOLD); undefined: always. */

@@ -18,7 +18,7 @@ const ANSWERS = {
   Release: (record: LiveRecord | undefined, fencingToken: bigint) =>
     answerRelease(record, { id, fencingToken, reason: "", giveBack: false }),
   ExtendLease: (record: LiveRecord | undefined, fencingToken: bigint) =>
-    answerExtendLease(record, { id, fencingToken, leaseMs: undefined, checkpoint: undefined }),
+    answerExtendLease(record, { id, fencingToken, leaseMs: undefined, checkpoint: undefined, begin: false }),
 };
 const OPERATIONS = Object.keys(ANSWERS) as (keyof typeof ANSWERS)[];
 

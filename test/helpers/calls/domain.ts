@@ -53,6 +53,7 @@ export function claimCommand(fields: Partial<ClaimCommand> = {}): ClaimCommand {
     claimId: "",
     owner: "worker-2",
     acceptAmbiguous: false,
+    marksBegin: false,
     leaseMs: 30_000,
     reclaimWithinS: undefined,
     keyRetentionS: 3600,

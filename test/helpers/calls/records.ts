@@ -23,7 +23,8 @@ export async function endLeases(
   key?: string,
 ): Promise<void> {
   await database.query(
-    `update records set lease_expires_at = now() - interval '1 second'
+    `update records set lease_expires_at = now() - interval '1 second',
+            pending_until = now() - interval '1 second' + (pending_until - lease_expires_at)
       where tenant_id = $1 and key = coalesce($2, key)`,
     [tenant.id, key],
   );
@@ -41,6 +42,7 @@ export async function ageRecords(
     "claimed_at",
     "lease_expires_at",
     "unknown_since",
+    "pending_until",
     "settled_at",
     "expires_at",
     "result_expires_at",

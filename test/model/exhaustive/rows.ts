@@ -92,6 +92,7 @@ export function commandOf({ key, fingerprint, acceptsAmbiguous }: Claim): ClaimC
     claimId: "",
     owner: "",
     acceptAmbiguous: acceptsAmbiguous,
+    marksBegin: false,
     leaseMs: LEASE,
     reclaimWithinS: undefined,
     keyRetentionS: RETENTION,

@@ -201,7 +201,7 @@ function answerSettlement(row: Row | undefined, key: number, token: number, kind
   };
   if (kind === "release") return answerRelease(record, { ...named, reason: "", giveBack: false });
   if (kind === "extend")
-    return answerExtendLease(record, { ...named, leaseMs: undefined, checkpoint: undefined });
+    return answerExtendLease(record, { ...named, leaseMs: undefined, checkpoint: undefined, begin: false });
   const payload = bytesOf(resultOf(kind as "complete 1"));
   const result = { kind: "success", payload, contentType: "", metadataJson: "" } as const;
   return answerComplete(record, { ...named, result, resultDigest: payload, keyRetentionS: undefined });

@@ -170,7 +170,7 @@ async function call(replay: Replay, { command, keyAgeMinutes }: CallStep): Promi
   const retention = command.retention === 1 ? { retention: seconds(60) } : {};
   switch (command.kind) {
     case "claim": {
-      const { fingerprint, claimId, acceptsAmbiguous, completes } = command;
+      const { fingerprint, claimId, acceptsAmbiguous, marksBegin, completes } = command;
       const reply = await caller.claim({
         ...record,
         ...retention,
@@ -180,6 +180,7 @@ async function call(replay: Replay, { command, keyAgeMinutes }: CallStep): Promi
         }),
         claimId: claimId === 0 ? "" : textOf(claimId),
         acceptAmbiguous: acceptsAmbiguous,
+        marksBegin,
         ...(completes && { completion: {} }),
       });
       if (reply.outcome.case !== "recorded") return claimAnswer(reply);
@@ -196,7 +197,7 @@ async function call(replay: Replay, { command, keyAgeMinutes }: CallStep): Promi
       await caller.release({ ...record, fencingToken, giveBack: command.givesBack });
       return { kind: "released" };
     case "extend":
-      await caller.extendLease({ ...record, fencingToken });
+      await caller.extendLease({ ...record, fencingToken, begin: command.begins });
       return { kind: "extended" };
     default:
       return command.kind satisfies never;

@@ -17,6 +17,8 @@ export interface ModelCommand {
   /** 0: as stored at the claim. */
   readonly retention: number;
   readonly givesBack: boolean;
+  readonly marksBegin: boolean;
+  readonly begins: boolean;
 }
 
 /** The model's answer to a call. */

@@ -39,6 +39,7 @@ export const RECORDS_WORK: ExplainedWork = {
           fencingToken: 1n,
           leaseMs: undefined,
           checkpoint: undefined,
+          begin: false,
         })),
         NO_DEADLINE,
       ),

@@ -18,6 +18,7 @@ export const FIGURES = [
   "P18",
   "P19",
   "P20",
+  "P21",
 ] as const;
 export type FigureId = (typeof FIGURES)[number];
 

@@ -2,9 +2,9 @@ import { writeFile } from "node:fs/promises";
 import { availableParallelism, cpus, totalmem } from "node:os";
 import { type Bench, type Figure, FULL_PACE, QUICK_PACE } from "./figure.ts";
 import { measureAdministration } from "./figures/administration.ts";
+import { measureBegin, measureDedupe } from "./figures/beside-pairs.ts";
 import { measureCitus } from "./figures/citus.ts";
 import { measureClaims } from "./figures/claims.ts";
-import { measureDedupe } from "./figures/dedupe.ts";
 import { measureFairness } from "./figures/fairness.ts";
 import { measureFullTable } from "./figures/full-table.ts";
 import { measureHostility } from "./figures/hostility.ts";
@@ -80,6 +80,7 @@ const MEASUREMENTS: readonly Measurement[] = [
   { of: ["P18"], figure: measureProcessorTime },
   { of: ["P19"], figure: measureHttpProxy },
   { of: ["P20"], figure: measureDedupe },
+  { of: ["P21"], figure: measureBegin },
 ];
 
 // A second Ctrl-C is ignored: it would leave a PostgreSQL running.

@@ -134,6 +134,7 @@ async function createTenants(
         failure_retention_s: policy.failureRetentionMs / 1000,
         default_lease_ms: policy.defaultLeaseMs,
         on_lease_expiry: policy.onLeaseExpiry,
+        ...(policy.reclaimWithinMs && { reclaim_within_s: policy.reclaimWithinMs / 1000 }),
         late_keys: policy.refusesLateKeys ? "REQUIRE_TIME" : "RUN",
       });
     }

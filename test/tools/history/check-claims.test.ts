@@ -1,4 +1,6 @@
 import { describe, expect, test } from "vitest";
+import { checkHistory } from "./check.ts";
+import type { Operation } from "./operation.ts";
 import {
   AMBIGUOUS,
   admin,
@@ -7,13 +9,16 @@ import {
   extend,
   granted,
   IN_PROGRESS,
+  invariantsOf,
   LOST,
   lookup,
   NOTHING_THERE,
+  OK,
   RECORDED,
   refused,
   release,
   replayed,
+  scenario,
   seen,
   violated,
   violatedUnderHold,
@@ -223,6 +228,49 @@ describe("HOLD", () => {
     const given = admin(1200, 1210, { kind: "adminRelease" });
     expect(violatedUnderHold(...ambiguous, given, claim(1300, 1310, granted(2)))).toEqual([]);
     expect(violatedUnderHold(...ambiguous, given, claim(1300, 1310, AMBIGUOUS))).toEqual([9]);
+  });
+
+  test("a claim that marks is held from its begin on, or after an unknown outcome", () => {
+    const marks = { marksBegin: true };
+    const pending = claim(0, 10, granted(1), marks);
+    const next = claim(1200, 1210, granted(2));
+    const begun = (returns: number) => extend(20, returns, 1, OK, { begin: true });
+    expect(violatedUnderHold(pending, extend(20, 30, 1), next)).toEqual([]);
+    expect(violatedUnderHold(pending, begun(30), next)).toEqual([1]);
+    expect(violatedUnderHold(pending, begun(30), claim(1200, 1210, AMBIGUOUS))).toEqual([]);
+    for (const outcome of [granted(2), AMBIGUOUS])
+      expect(violatedUnderHold(pending, begun(LOST), claim(1200, 1210, outcome))).toEqual([]);
+    const accepting = claim(1200, 1210, granted(2), { ...marks, acceptAmbiguous: true });
+    expect(violatedUnderHold(held, accepting, claim(2400, 2410, granted(3)))).toEqual([1]);
+    expect(violatedUnderHold(pending, accepting, claim(2400, 2410, granted(3)))).toEqual([]);
+  });
+
+  test("a claim that is given back counts no attempt, and raises its token", () => {
+    const found = [held, claim(1100, 1110, granted(2, 2), { acceptAmbiguous: true })];
+    const back = (returns: number, from = 1200) => release(from, returns, 2, OK, { giveBack: true });
+    const next = (token: number, attempt: number) =>
+      claim(1300, 1310, granted(token, attempt), { acceptAmbiguous: true });
+    expect(violatedUnderHold(...found, back(1210), back(1230, 1220), next(4, 2))).toEqual([]);
+    expect(violatedUnderHold(...found, back(1210), next(4, 3))).toEqual([1]);
+    expect(violatedUnderHold(...found, back(1210), next(3, 2))).toEqual([2]);
+    expect(violatedUnderHold(...found, back(1210), claim(1300, 1310, granted(4)))).toEqual([1]);
+    expect(violatedUnderHold(...found, back(1210), extend(1220, 1230, 2))).toEqual([4]);
+    expect(violatedUnderHold(...found, back(LOST), next(4, 2))).toEqual([]);
+    expect(violatedUnderHold(held, back(30, 20), claim(40, 50, granted(4, 2)))).toEqual([4]);
+    expect(
+      violatedUnderHold(held, release(20, 30, 1, OK, { giveBack: true }), claim(40, 50, granted(2, 2))),
+    ).toEqual([]);
+  });
+
+  test("with reclaim_within, an expired claim is ambiguous from that time after the first one on", () => {
+    const within = (...operations: readonly Operation[]) =>
+      invariantsOf(checkHistory(scenario(operations, { reclaimWithinMs: 2000 })));
+    const second = claim(1100, 1110, granted(2));
+    expect(within(held, second, claim(2200, 2210, AMBIGUOUS))).toEqual([]);
+    expect(within(held, second, claim(2200, 2210, granted(3)))).toEqual([1]);
+    expect(within(held, second, lookup(2200, 2210, seen("inProgress", 2)))).toEqual([9]);
+    expect(within(held, claim(1100, 1110, AMBIGUOUS))).toEqual([9]);
+    expect(within(held, lookup(1100, 1110, seen("inProgress", 1)), second)).toEqual([]);
   });
 
   test("a lookup shows the same states", () => {

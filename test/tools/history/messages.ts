@@ -46,6 +46,7 @@ export function describeRequest({ case: kind, value }: CallRequest): Request | u
         ...(value.wait && { waitMs: durationMs(value.wait) }),
         ...(value.retention && { retentionMs: durationMs(value.retention) }),
         ...(value.acceptAmbiguous && { acceptAmbiguous: true }),
+        ...(value.marksBegin && { marksBegin: true }),
         ...(value.completion && { completesWith: EMPTY_HASH }),
         ...keyTimeOf(value.key, value.keyCreatedAt && timestampMs(value.keyCreatedAt)),
       };
@@ -56,12 +57,13 @@ export function describeRequest({ case: kind, value }: CallRequest): Request | u
       return { kind, token, result: name, ...(retention && { retentionMs: durationMs(retention) }) };
     }
     case "release":
-      return { kind, token: tokenOf(value.fencingToken) };
+      return { kind, token: tokenOf(value.fencingToken), ...(value.giveBack && { giveBack: true }) };
     case "extendLease":
       return {
         kind,
         token: tokenOf(value.fencingToken),
         ...(value.lease && { leaseMs: durationMs(value.lease) }),
+        ...(value.begin && { begin: true }),
       };
     case "lookup":
       return { kind };

@@ -33,6 +33,13 @@ export function mayHaveEnded({ clock }: Pick<Moment, "clock">, ends: Range): boo
   return clock.to >= ends.from;
 }
 
+const NEVER = range(Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY);
+
+/** Returns from when a lease is certainly held, if it has ended. */
+export function holdOf({ isPending, heldFrom }: HeldRecord): Range {
+  return isPending ? NEVER : heldFrom;
+}
+
 /** Returns a clock by which the retention of a record may have ended. */
 export function retentionOf(
   { stampedAt }: HeldRecord,

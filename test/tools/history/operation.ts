@@ -29,6 +29,7 @@ export interface ClaimRequest {
   /** How long the call waits while the key is in progress. */
   readonly waitMs?: number;
   readonly acceptAmbiguous?: boolean;
+  readonly marksBegin?: boolean;
   /** The claim completes its record itself, with this result. */
   readonly completesWith?: string;
   readonly retentionMs?: number;
@@ -44,8 +45,13 @@ export type SettlingRequest =
       readonly result: ResultName;
       readonly retentionMs?: number;
     }
-  | { readonly kind: "release"; readonly token: number }
-  | { readonly kind: "extendLease"; readonly token: number; readonly leaseMs?: number };
+  | { readonly kind: "release"; readonly token: number; readonly giveBack?: boolean }
+  | {
+      readonly kind: "extendLease";
+      readonly token: number;
+      readonly leaseMs?: number;
+      readonly begin?: boolean;
+    };
 
 /** A change of a record by an administrator, through ResolveRecord or through retention. */
 export type AdminRequest =
@@ -170,6 +176,8 @@ export interface NamespacePolicy extends Retentions {
   readonly namespace: string;
   readonly defaultLeaseMs: number;
   readonly onLeaseExpiry: "RECLAIM" | "HOLD";
+  /** How long after the record's first claim RECLAIM applies; unset: always. */
+  readonly reclaimWithinMs?: number;
   /** Whether late keys are refused, and the time of each key is required. Then records outlast their keys' youth. */
   readonly refusesLateKeys?: boolean;
 }

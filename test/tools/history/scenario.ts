@@ -94,13 +94,25 @@ export function complete(
 }
 
 /** A Release. */
-export function release(from: number, to: number, token: number, answer: Answer = OK): Operation {
-  return operation(from, to, { kind: "release", token }, answer);
+export function release(
+  from: number,
+  to: number,
+  token: number,
+  answer: Answer = OK,
+  details: { readonly giveBack?: boolean } = {},
+): Operation {
+  return operation(from, to, { kind: "release", token, ...details }, answer);
 }
 
 /** An ExtendLease, by the claim's own lease. */
-export function extend(from: number, to: number, token: number, answer: Answer = OK): Operation {
-  return operation(from, to, { kind: "extendLease", token }, answer);
+export function extend(
+  from: number,
+  to: number,
+  token: number,
+  answer: Answer = OK,
+  details: { readonly begin?: boolean } = {},
+): Operation {
+  return operation(from, to, { kind: "extendLease", token, ...details }, answer);
 }
 
 /** A Lookup. */

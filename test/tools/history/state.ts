@@ -17,6 +17,14 @@ export interface HeldRecord {
   readonly leaseMs: number;
   /** When the newest claim's lease ends. */
   readonly leaseEnds: Range;
+  /** From when an expired lease is held, by the policy; infinite: never. */
+  readonly heldFrom: Range;
+  /** Whether the newest claim's effect has not begun. A replica of the previous version may answer as if it had. */
+  readonly isPending: boolean;
+  /** What giving back the newest claim restores: the record that it took over, of unknown outcome. */
+  readonly unknown: HeldRecord | undefined;
+  /** Whether the newest claim was given back, which raised its token by one. */
+  readonly isGivenBack: boolean;
   /** The stamped retentions, which count from `stampedAt`. */
   readonly keyRetention: Range;
   readonly resultRetention: Range;
@@ -111,9 +119,11 @@ export function stateKey({ token, isTokenKnown, record, copies, saved }: State):
 
 function recordKey(record: HeldRecord | undefined): string {
   if (record === undefined) return "";
-  const { phase, fingerprint, claimId, attempt, leaseMs, hash, isFailure } = record;
+  const { phase, fingerprint, claimId, attempt, leaseMs, hash, isFailure, isPending, isGivenBack, unknown } =
+    record;
   const ranges = [
     record.leaseEnds,
+    record.heldFrom,
     record.keyEnds,
     record.resultEnds,
     record.stampedAt,
@@ -122,7 +132,11 @@ function recordKey(record: HeldRecord | undefined): string {
     record.failureRetention,
   ];
   const bounds = ranges.map(({ from, to }) => `${from},${to}`).join();
-  return [phase, fingerprint, claimId, attempt, leaseMs, hash, isFailure, bounds].join("|");
+  return (
+    [phase, fingerprint, claimId, attempt, leaseMs, hash, isFailure, isPending, isGivenBack, bounds].join(
+      "|",
+    ) + recordKey(unknown)
+  );
 }
 
 /** Describes a state for a timeline. */

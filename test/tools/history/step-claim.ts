@@ -1,6 +1,7 @@
 import { isSurelyLate, mayBeLate } from "./late-keys.ts";
 import {
   endedBy,
+  holdOf,
   type Moment,
   mayHaveEnded,
   mayRun,
@@ -10,8 +11,18 @@ import {
   stillRunning,
   withRecord,
 } from "./moment.ts";
-import type { Answer, ClaimRequest } from "./operation.ts";
-import { greatest, type HeldRecord, illegal, least, range, type State, type Step, sum } from "./state.ts";
+import type { Answer, ClaimRequest, NamespacePolicy } from "./operation.ts";
+import {
+  greatest,
+  type HeldRecord,
+  illegal,
+  least,
+  type Range,
+  range,
+  type State,
+  type Step,
+  sum,
+} from "./state.ts";
 
 type Claimed = Extract<Answer, { kind: "claimed" }>;
 /** The answer to a claim that was granted. */
@@ -138,7 +149,7 @@ function obstacleTo(record: HeldRecord, request: ClaimRequest, moment: Moment): 
       return "granted although the key is completed";
     case "held":
       if (!mayHaveEnded(moment, record.leaseEnds)) return "granted while another claim's lease runs";
-      if (moment.book.policy.onLeaseExpiry === "HOLD" && !request.acceptAmbiguous) {
+      if (!mayRun(moment, holdOf(record)) && !request.acceptAmbiguous) {
         return "granted although policy holds an ambiguous record";
       }
       return undefined;
@@ -171,6 +182,7 @@ function claimedRecord(
   const asked = request.retentionMs ?? Number.POSITIVE_INFINITY;
   const keyRetention = least(retentions.key, range(asked, asked));
   const keyEnds = sum(clock, greatest(keyRetention, lease));
+  const isUnknown = before?.phase === "held" && !before.isPending;
   return {
     phase: completesWith === undefined ? "held" : "completed",
     fingerprint: before?.fingerprint ?? request.fingerprint,
@@ -178,6 +190,10 @@ function claimedRecord(
     attempt,
     leaseMs,
     leaseEnds: sum(clock, lease),
+    heldFrom: before?.heldFrom ?? heldFrom(clock, book.policy),
+    isPending: request.marksBegin === true && !isUnknown,
+    unknown: isUnknown ? { ...before, unknown: undefined } : undefined,
+    isGivenBack: false,
     keyRetention,
     resultRetention: completesWith === undefined ? least(retentions.result, keyRetention) : keyRetention,
     failureRetention: completesWith === undefined ? least(retentions.failure, keyRetention) : keyRetention,
@@ -187,6 +203,12 @@ function claimedRecord(
     isFailure: false,
     resultEnds: completesWith === undefined ? range(0, 0) : keyEnds,
   };
+}
+
+function heldFrom(clock: Range, { onLeaseExpiry, reclaimWithinMs }: NamespacePolicy): Range {
+  if (onLeaseExpiry === "HOLD") return range(Number.NEGATIVE_INFINITY, Number.NEGATIVE_INFINITY);
+  const withinMs = reclaimWithinMs ?? Number.POSITIVE_INFINITY;
+  return sum(clock, range(withinMs, withinMs));
 }
 
 function tooOldFrom({ state, record }: Sighting, { keyCreatedAtMs }: ClaimRequest, moment: Moment): Step {
@@ -233,7 +255,7 @@ function completedFrom(
 function ambiguousFrom({ state, record }: Sighting, request: ClaimRequest, moment: Moment): Step {
   if (record?.phase !== "held")
     return illegal(9, `answered AMBIGUOUS although the key is ${record?.phase ?? "absent"}`);
-  if (moment.book.policy.onLeaseExpiry === "RECLAIM")
+  if (!mayHaveEnded(moment, record.heldFrom))
     return illegal(9, "answered AMBIGUOUS although policy reclaims");
   if (request.acceptAmbiguous) return illegal(9, "answered AMBIGUOUS to a claim that accepts it");
   if (!mayHaveEnded(moment, record.leaseEnds)) return illegal(1, "answered AMBIGUOUS while the lease runs");

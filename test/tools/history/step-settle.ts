@@ -1,5 +1,6 @@
 import {
   endedBy,
+  holdOf,
   type Moment,
   matchToken,
   mayHaveEnded,
@@ -33,7 +34,9 @@ function effectOf({ state, record }: Sighting, request: SettlingRequest, moment:
     case "complete":
       return [completed(own, record, request.result, request.retentionMs, moment)];
     case "release":
-      return [{ ...own, record: { ...record, phase: "released" } }];
+      return request.giveBack && record.unknown !== undefined
+        ? [givenBack(own, record, record.unknown)]
+        : [{ ...own, record: { ...record, phase: "released" } }];
     case "extendLease": {
       const leaseMs = request.leaseMs ?? record.leaseMs;
       const extended = sum(moment.clock, range(leaseMs, leaseMs));
@@ -41,10 +44,17 @@ function effectOf({ state, record }: Sighting, request: SettlingRequest, moment:
         withRecord(own, record, {
           leaseEnds: greatest(record.leaseEnds, extended),
           keyEnds: greatest(record.keyEnds, extended),
+          isPending: record.isPending && !request.begin,
         }),
       ];
     }
   }
+}
+
+/** Returns the record as it was before the newest claim, with a higher token. What that claim bound and stamped stays. */
+function givenBack(state: State, record: HeldRecord, { attempt, leaseEnds }: HeldRecord): State {
+  const restored = { attempt, leaseEnds, claimId: "", unknown: undefined, isGivenBack: true };
+  return { ...state, token: state.token + 1, record: { ...record, ...restored } };
 }
 
 /** Returns the record with its result; retention counts from this moment. */
@@ -80,6 +90,8 @@ function answerFrom(sighting: Sighting, request: SettlingRequest, answer: Answer
   }
   if (record === undefined) return [illegal(4, "accepted although there is no record")];
   const { own } = matchToken(state, request.token);
+  const repeatsGivingBack = request.kind === "release" && request.giveBack && record.isGivenBack;
+  if (repeatsGivingBack && [state.token, state.token - 1].includes(request.token)) return [state];
   if (own === undefined) return [illegal(4, `accepted from token ${request.token}, which was superseded`)];
   if (record.phase === "held") {
     if (answer.kind === "stored" && answer.alreadyCompleted) {
@@ -142,13 +154,12 @@ function lookupFrom({ state, record }: Sighting, moment: Moment): Step[] {
   if (phase !== record.phase) return [illegal(4, `shown as ${answer.state} although it is ${record.phase}`)];
   if (phase === "completed") return [resultShown(own, record, answer.hash, moment)];
   if (answer.state === "ambiguous") {
-    if (moment.book.policy.onLeaseExpiry === "RECLAIM")
-      return [illegal(9, "ambiguous although policy reclaims")];
+    if (!mayHaveEnded(moment, record.heldFrom)) return [illegal(9, "ambiguous although policy reclaims")];
     if (!mayHaveEnded(moment, record.leaseEnds)) return [illegal(1, "ambiguous while the lease runs")];
     return [withRecord(own, record, { leaseEnds: endedBy(moment, record.leaseEnds) })];
   }
-  // Under RECLAIM a claim with an expired lease is shown as in progress until another claim takes over.
-  if (answer.state === "inProgress" && moment.book.policy.onLeaseExpiry === "HOLD") {
+  // A claim whose expired lease is not held is shown as in progress until another claim takes over.
+  if (answer.state === "inProgress" && !mayRun(moment, holdOf(record))) {
     if (!mayRun(moment, record.leaseEnds)) return [illegal(9, "in progress after the lease had ended")];
     return [withRecord(own, record, { leaseEnds: stillRunning(moment, record.leaseEnds) })];
   }

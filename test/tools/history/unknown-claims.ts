@@ -11,8 +11,9 @@ import { isDefinite, type NamespacePolicy, type Operation } from "./operation.ts
  */
 export function standIns(
   operations: readonly Operation[],
-  { onLeaseExpiry }: NamespacePolicy,
+  { onLeaseExpiry, reclaimWithinMs }: NamespacePolicy,
 ): ReadonlyMap<Operation, StandIn> {
+  const mayHold = onLeaseExpiry === "HOLD" || reclaimWithinMs !== undefined;
   const granted = new Set(
     operations.flatMap(({ request, answer }) =>
       request.kind === "claim" && (answer.kind === "claimed" || answer.kind === "recorded") && request.claimId
@@ -33,7 +34,7 @@ export function standIns(
     const alike = {
       ...rest,
       ...(granted.has(claimId) && { claimId }),
-      ...(acceptAmbiguous && onLeaseExpiry === "HOLD" && { acceptAmbiguous }),
+      ...(acceptAmbiguous && mayHold && { acceptAmbiguous }),
     };
     const kind = JSON.stringify([alike, comesAfterAnother(operation) && batch]);
     const { invokedAtMs } = first.getOrInsert(kind, operation);

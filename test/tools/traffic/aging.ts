@@ -7,7 +7,7 @@ import { NAMESPACE_NAMES } from "./namespaces.ts";
 /** The times of a tenant's rows, by table. */
 const TIMES = {
   records: [
-    ...["first_claimed_at", "claimed_at", "lease_expires_at", "settled_at", "expires_at"],
+    ...["first_claimed_at", "claimed_at", "lease_expires_at", "pending_until", "settled_at", "expires_at"],
     ...["result_expires_at", "sweep_at"],
   ],
   insight_sample_shifts: ["since"],

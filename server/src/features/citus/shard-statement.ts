@@ -1,12 +1,11 @@
 import type { Statement } from "../../core/store/pool.ts";
+import { TOKEN_FLOOR } from "../../records/claim/claim-statements.ts";
 
 /** A statement on the table of one shard, for the node that holds it. */
 export interface ShardStatement extends Statement {
   readonly shard: number;
 }
 
-/** A value that each statement of a claim reads once, before it reads or writes a row. */
-const TOKEN_FLOOR = "$13::bigint";
 /** The first parameter of the other statements on many records, where they read it first. */
 const FIRST_COLUMN = "unnest($1::int[]";
 const RECORDS = /\brecords (?=(?:as )?(?:r|was)\b)/g;

@@ -2,6 +2,7 @@ import { nowBy } from "../../core/store/now-by.ts";
 import { booleanArray, byteaArray, float8Array, intArray, textArray } from "../../core/store/sql-arrays.ts";
 import {
   FENCING_MARGIN_MS,
+  IS_PENDING,
   RESULT_KIND,
   type RecordRow,
   STATE,
@@ -40,6 +41,7 @@ const PARAMETERS: Readonly<Record<string, string>> = {
   key_retention_s: "int",
   result_retention_s: "int",
   failure_retention_s: "int",
+  marks_begin: "boolean",
 };
 
 /** The expressions of a new row: of a command's columns, and of its token. */
@@ -48,7 +50,9 @@ interface RowSource {
   readonly token: string;
 }
 
-const CLOCK = "greatest((extract(epoch from clock_timestamp()) * 1000000)::bigint, $13::bigint)";
+/** A value that each statement of a claim reads once, before it reads or writes a row. */
+export const TOKEN_FLOOR = "$14::bigint";
+const CLOCK = `greatest((extract(epoch from clock_timestamp()) * 1000000)::bigint, ${TOKEN_FLOOR})`;
 const OF_ONE: RowSource = {
   of: (column) => `$${Object.keys(PARAMETERS).indexOf(column) + 1}::${PARAMETERS[column]}`,
   token: `${CLOCK} + 1`,
@@ -63,7 +67,7 @@ const INPUT = `with clock as materialized (
     from (select ${Object.entries(PARAMETERS)
       .map(([name, type], index) => `unnest($${index + 1}::${type}[]) as ${name}`)
       .join(", ")},
-                 unnest($14::float8[]) as accepted_until_ms,
+                 unnest($15::float8[]) as accepted_until_ms,
                  generate_subscripts($1::int[], 1) as ordinal) as i
    ${IN_KEY_ORDER}
 )`;
@@ -74,7 +78,7 @@ const IS_YOUNG = "i.accepted_until_ms is null or extract(epoch from now()) * 100
 const INSERT = `insert into records as r (
     tenant_id, namespace, key, fencing_token, state, attempt, holds_on_lease_expiry, reclaim_within_s, accepts_ambiguous,
     lease_ms, key_retention_s, result_retention_s, failure_retention_s, first_claimed_at, claimed_at, lease_expires_at,
-    expires_at, sweep_at, claim_id, owner, fingerprint, settled_at, result_expires_at, result_kind)`;
+    expires_at, sweep_at, claim_id, owner, fingerprint, pending_until, settled_at, result_expires_at, result_kind)`;
 
 /** Returns the values of INSERT's columns. `unless`: the condition on which the key is claimed; unset: always. */
 function newRow({ of, token }: RowSource, unless = ""): string {
@@ -89,14 +93,17 @@ function newRow({ of, token }: RowSource, unless = ""): string {
          now() + (least(${retentionsS}) * 1000::bigint
                   + ${of("lease_ms")} + ${FENCING_MARGIN_MS}) * interval '1 millisecond',
          ${["claim_id", "owner", "fingerprint"].map(of).join(", ")},
+         case when ${of("marks_begin")} then now() + ${of("lease_ms")} * interval '1 millisecond' end,
          case ${completes} now() end,
          case ${completes} now() + ${of("key_retention_s")} * interval '1 second' end,
          case ${completes} ${RESULT_KIND.success} end`;
 }
 
 /** The latest time that a take-over may take for now. */
-const LATEST = "least(excluded.claimed_at, to_timestamp($15::float8 / 1000))";
+const LATEST = "least(excluded.claimed_at, to_timestamp($16::float8 / 1000))";
 const SAME_LIFE = `r.state <> ${STATE.forgotten} and r.expires_at > ${LATEST}`;
+/** Whether the claim that is taken over may have had its effect, unknown to all. */
+const IS_UNKNOWN = `${SAME_LIFE} and r.state = ${STATE.inProgress} and not ${IS_PENDING}`;
 const LIFE_ENDED = `r.state = ${STATE.forgotten} or r.expires_at <= ${LATEST}`;
 
 /**
@@ -104,7 +111,7 @@ const LIFE_ENDED = `r.state = ${STATE.forgotten} or r.expires_at <= ${LATEST}`;
  * neither locked nor changed, and a row that another transaction is inserting is waited for. A key that is too
  * old is not inserted: by the clock that is returned, so that the caller knows.
  *
- * Tokens are microseconds of the database's clock, and never below the floor $13
+ * Tokens are microseconds of the database's clock, and never below the floor $14
  * (server/decisions/0025-tokens-from-the-clock.md). The clock is read once, and ordinals count from 1, so a token tells
  * which command it belongs to. Everything that was granted is returned in one row and
  * one column, because a row for each costs time for its columns in Postgres and here. It lists ordinals, and
@@ -159,7 +166,7 @@ select (g.fencing_token - 1)::numeric as "baseToken",
  * same life, attempt + 1. A key without a row is inserted. If the key is too old, and its record was deleted
  * since it was read, the inserted row is a forgotten one, which answers nothing.
  *
- * A retention that ends later than $15, in milliseconds since the Unix epoch, has not ended, regardless of what now() is: the
+ * A retention that ends later than $16, in milliseconds since the Unix epoch, has not ended, regardless of what now() is: the
  * database's clock may have been set forward (core/domain/database-clock.ts). `least` skips a null.
  *
  * `ended` has the rows of lives that have ended, as they were before this statement: for statistics only; it
@@ -181,7 +188,7 @@ ${INPUT}, ended as materialized (
     join records was
       on ${equalKeys("was", "i")}
    where was.state <> ${STATE.forgotten}
-     and was.expires_at <= ${nowBy("$15")}
+     and was.expires_at <= ${nowBy("$16")}
 ), applied as (
   ${INSERT}
   select ${newRow(OF_MANY, `when not (${IS_YOUNG}) then ${STATE.forgotten}`)}
@@ -200,7 +207,8 @@ ${INPUT}, ended as materialized (
     first_claimed_at = case when ${SAME_LIFE} then r.first_claimed_at else excluded.first_claimed_at end,
     claimed_at = excluded.claimed_at,
     lease_expires_at = excluded.lease_expires_at,
-    unknown_since = case when ${SAME_LIFE} and r.state = ${STATE.inProgress} then r.lease_expires_at end,
+    unknown_since = case when ${IS_UNKNOWN} then r.lease_expires_at end,
+    pending_until = case when not (${IS_UNKNOWN}) then excluded.pending_until end,
     settled_at = excluded.settled_at,
     expires_at = excluded.expires_at,
     result_expires_at = excluded.result_expires_at,
@@ -233,7 +241,7 @@ ${INPUT}, ended as materialized (
          and (r.state = ${STATE.released}
               or (r.state = ${STATE.inProgress}
                   and r.lease_expires_at <= excluded.claimed_at
-                  and (not ${isHeld("excluded.claimed_at", "$15")} or excluded.accepts_ambiguous))))
+                  and (not ${isHeld("excluded.claimed_at", "$16")} or excluded.accepts_ambiguous))))
   returning r.*
 )
 select ${WRITTEN_SELECT},
@@ -259,6 +267,7 @@ export function claimParameters(command: ClaimCommand, tokenFloor: number): read
     command.keyRetentionS,
     command.resultRetentionS,
     command.failureRetentionS,
+    command.marksBegin,
     tokenFloor,
   ];
 }
@@ -281,6 +290,7 @@ export function claimArrays(commands: readonly ClaimCommand[], tokenFloor: numbe
     intArray(commands.map((command) => command.keyRetentionS)),
     intArray(commands.map((command) => command.resultRetentionS)),
     intArray(commands.map((command) => command.failureRetentionS)),
+    booleanArray(commands.map((command) => command.marksBegin)),
     tokenFloor,
     float8Array(commands.map((command) => command.acceptedUntilMs)),
   ];

@@ -56,6 +56,7 @@ export function parseClaim(request: ClaimRequest, principal: Principal): ParsedC
     claimId,
     owner,
     acceptAmbiguous,
+    marksBegin: request.marksBegin && !completesItself({ leaseMs }),
     leaseMs,
     reclaimWithinS: policy.onLeaseExpiry === "HOLD" ? 0 : policy.reclaimWithinS,
     keyRetentionS,

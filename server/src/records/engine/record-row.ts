@@ -56,8 +56,14 @@ export function nameOfRow({ tenant_id, namespace, key }: IdRow): string {
   return recordName({ tenantId: tenant_id, namespace, key });
 }
 
+/** Whether the newest claim marks when its effect begins, and has not done so. */
+export const IS_PENDING = "coalesce(r.pending_until = r.lease_expires_at, false)";
+
+/** Whether an expired lease of `r` is held at some time: under HOLD or `reclaim_within`, unless the effect has not begun. */
+export const HOLDS = `(r.holds_on_lease_expiry and not ${IS_PENDING})`;
+
 /** The select list of a record `r` for a RecordRow. A statement adds its own columns, such as the result or the checkpoint. */
-export const RECORD_SELECT = `r.tenant_id, r.namespace, r.key, r.state, r.attempt, r.holds_on_lease_expiry, r.reclaim_within_s, r.claim_id, r.owner,
+export const RECORD_SELECT = `r.tenant_id, r.namespace, r.key, r.state, r.attempt, ${HOLDS} as holds, r.reclaim_within_s, r.claim_id, r.owner,
        r.fencing_token::text as fencing_token,
        encode(r.fingerprint, 'hex') as fingerprint,
        extract(epoch from now()) * 1000 as now_ms,
@@ -88,7 +94,7 @@ export const WRITTEN_SELECT = `${RECORD_SELECT},
 export interface RecordRow extends IdRow, pg.QueryResultRow {
   readonly state: number;
   readonly attempt: number;
-  readonly holds_on_lease_expiry: boolean;
+  readonly holds: boolean;
   /** Null: under HOLD, or without a limit. */
   readonly reclaim_within_s: number | null;
   readonly claim_id: string;
@@ -218,8 +224,8 @@ function parsePhase(row: RecordRow, latestMs: number): Phase {
 }
 
 /** Returns from when an expired lease is held, as `isHeld` does in SQL. */
-function heldFromMs({ holds_on_lease_expiry, reclaim_within_s, first_claimed_at_ms }: RecordRow): number {
-  if (!holds_on_lease_expiry) return Number.POSITIVE_INFINITY;
+function heldFromMs({ holds, reclaim_within_s, first_claimed_at_ms }: RecordRow): number {
+  if (!holds) return Number.POSITIVE_INFINITY;
   return reclaim_within_s === null
     ? Number.NEGATIVE_INFINITY
     : addMs(first_claimed_at_ms, reclaim_within_s * 1000);

@@ -1,6 +1,6 @@
 import { LATEST_AHEAD_MS } from "../../core/domain/database-clock.ts";
 import { MAX_ATTEMPTS_SHOWN, MAX_REASON_CHARACTERS } from "../attempt.ts";
-import { FENCING_MARGIN_MS, MAX_INLINE_RESULT_BYTES, RESULT_KIND, STATE } from "./record-row.ts";
+import { FENCING_MARGIN_MS, HOLDS, MAX_INLINE_RESULT_BYTES, RESULT_KIND, STATE } from "./record-row.ts";
 
 /*
  * Parts of statements on records. `r` is a row of records, and `i` a row of the statement's input.
@@ -30,7 +30,7 @@ export function equalKeys(row: string, input: string, column = "key"): string {
  */
 export function isHeld(now: string, latest: string): string {
   const course = `to_timestamp(${latest}::float8 / 1000 - ${LATEST_AHEAD_MS / 1000})`;
-  return `(r.holds_on_lease_expiry
+  return `(${HOLDS}
      and (r.reclaim_within_s is null
           or extract(epoch from greatest(${now}, ${course}) - r.first_claimed_at) >= r.reclaim_within_s))`;
 }
@@ -92,5 +92,5 @@ export function endedAttempt(of: { ended: string; ending: string; reason: string
            array[r.attempt::text, r.fencing_token::text, r.owner,
                  trim_scale(extract(epoch from r.claimed_at - to_timestamp(0)) * 1000)::text, r.checkpoint_name,
                  ${of.ended}, ${of.ending}, left(${of.reason}, ${MAX_REASON_CHARACTERS}),
-                 case when r.holds_on_lease_expiry then coalesce(r.reclaim_within_s, 0)::text end${job[1]}]))`;
+                 case when ${HOLDS} then coalesce(r.reclaim_within_s, 0)::text end${job[1]}]))`;
 }

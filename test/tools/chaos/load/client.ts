@@ -11,7 +11,7 @@ import { type Calls, createCalls } from "./calls.ts";
 import type { ClientPlan, FromClient, ProviderQuestion, ToClient } from "./messages.ts";
 import { createRuns } from "./runs.ts";
 import { createSessions, type Outside, type Sessions } from "./sessions.ts";
-import { pickTarget, type Target } from "./spaces.ts";
+import { MARKED, pickTarget, type Target } from "./spaces.ts";
 import { startWatch } from "./watch.ts";
 
 const MAX_KEYS = 5;
@@ -53,7 +53,10 @@ function itemsOf(target: Target, random: Random): Entry[] {
     target,
     request: {
       case: "claim",
-      value: { namespace, key, claimId: randomUUID(), fingerprint: fingerprintOf(key) },
+      value: {
+        ...{ namespace, key, claimId: randomUUID(), fingerprint: fingerprintOf(key) },
+        marksBegin: namespace === MARKED,
+      },
     },
   });
   const lookup: Entry = { target, request: { case: "lookup", value: { namespace, key } } };

@@ -5,7 +5,7 @@ import { failure, fingerprintOf, seconds, success } from "../../../helpers/calls
 import type { Random } from "../../../helpers/random.ts";
 import { marked } from "../../history/messages.ts";
 import type { Calls } from "./calls.ts";
-import type { Target } from "./spaces.ts";
+import { MARKED, type Target } from "./spaces.ts";
 
 /** The effects; both calls resolve once the effect has been counted. */
 export interface Outside {
@@ -59,6 +59,7 @@ export function createSessions(calls: Calls, outside: Outside, random: Random, c
       ...(waitMs > 0 && { wait: seconds(waitMs / 1000) }),
       ...(chance(0.04) ? { completion: {} } : chance(0.1) && { lease: seconds(2) }),
       ...(chance(0.2) && { acceptAmbiguous: true }),
+      ...(namespace === MARKED && chance(0.6) && { marksBegin: true }),
     };
     for (let attempt = 0; attempt < TRIES; attempt++) {
       const reply = await calls.tell([target], (api, options) => api.claim(request, options), waitMs + 2500);
@@ -69,9 +70,13 @@ export function createSessions(calls: Calls, outside: Outside, random: Random, c
   }
 
   async function settle(target: Target, token: bigint): Promise<void> {
+    const marks = target.namespace === MARKED;
+    // Without an answer, the effect may not begin.
+    if (marks && !(await extend(target, token, { begin: true }))) return;
     const result = success(marked(target.tenant, `${target.namespace}/${target.key} by ${client} #${token}`));
     remember({ target, token, result });
     await haveEffect(target, Number(token));
+    if (marks && chance(0.25)) return;
     await complete(target, token, result);
     if (chance(0.06)) await complete(target, token, chance(0.5) ? result : success("another"));
   }
@@ -98,10 +103,12 @@ export function createSessions(calls: Calls, outside: Outside, random: Random, c
     await calls.tell([target], (api, options) => api.release({ ...id, reason: "not now" }, options));
   }
 
-  async function extend(target: Target, token: bigint): Promise<void> {
+  /** Returns whether the lease was extended, as far as an answer says so. */
+  async function extend(target: Target, token: bigint, more = {}): Promise<boolean> {
     const id = { namespace: target.namespace, key: target.key, fencingToken: token };
     const checkpoint = chance(0.3) ? { checkpoint: { name: "half" } } : {};
-    await calls.tell([target], (api, options) => api.extendLease({ ...id, ...checkpoint }, options));
+    const request = { ...id, ...checkpoint, ...more };
+    return (await calls.tell([target], (api, options) => api.extendLease(request, options))) !== undefined;
   }
 
   /** Does what a holder may do: settle, release, extend, crash, or come too late. */

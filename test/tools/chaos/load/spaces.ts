@@ -25,6 +25,9 @@ const LEASE_MS = 1000;
 const LONG = { keyRetentionMs: DAY_MS, resultRetentionMs: DAY_MS, failureRetentionMs: DAY_MS };
 const RECLAIM = { defaultLeaseMs: LEASE_MS, onLeaseExpiry: "RECLAIM" } as const;
 
+/** The namespace whose holders mark when their effects begin, also those whose claims do not mark. */
+export const MARKED = "held";
+
 /**
  * `charges` and `charges.x` have keys that are equal once names are joined with dots. The retention of
  * `brief` changes while the load runs.
@@ -32,7 +35,8 @@ const RECLAIM = { defaultLeaseMs: LEASE_MS, onLeaseExpiry: "RECLAIM" } as const;
 export const NAMESPACES: readonly LoadNamespace[] = [
   { namespace: "charges", prefix: "x.", fenced: false, ...RECLAIM, ...LONG },
   { namespace: "charges.x", prefix: "", fenced: true, ...RECLAIM, ...LONG },
-  { namespace: "held", prefix: "", fenced: false, ...RECLAIM, ...LONG, onLeaseExpiry: "HOLD" },
+  { namespace: MARKED, prefix: "", fenced: false, ...RECLAIM, ...LONG, onLeaseExpiry: "HOLD" },
+  { namespace: "within", prefix: "", fenced: false, ...RECLAIM, ...LONG, reclaimWithinMs: 3000 },
   {
     namespace: "brief",
     prefix: "",

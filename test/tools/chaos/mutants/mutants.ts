@@ -28,7 +28,7 @@ const CLAIMABLE = `((\${LIFE_ENDED}) and excluded.state <> \${STATE.forgotten})
          and (r.state = \${STATE.released}
               or (r.state = \${STATE.inProgress}
                   and r.lease_expires_at <= excluded.claimed_at
-                  and (not \${isHeld("excluded.claimed_at", "$15")} or excluded.accepts_ambiguous))))`;
+                  and (not \${isHeld("excluded.claimed_at", "$16")} or excluded.accepts_ambiguous))))`;
 
 /** The defects that the checker has to catch, every time. */
 export const MUTANTS: readonly Mutant[] = [
@@ -79,6 +79,29 @@ export const MUTANTS: readonly Mutant[] = [
         to: "    from input i, pg_sleep(0.003)\n  on conflict (tenant_id, namespace, key) do update set",
       },
     ],
+    faults: [],
+  },
+  {
+    name: "reclaims-without-end",
+    defect: "an expired lease is taken over long after the record's first claim",
+    replacements: [
+      {
+        file: "records/engine/record-sql.ts",
+        from: "(r.reclaim_within_s is null\n          or ",
+        to: "(r.reclaim_within_s is null\n          or false and ",
+      },
+      {
+        file: "records/engine/record-row.ts",
+        from: "if (!holds) return",
+        to: "if (!holds || reclaim_within_s !== null) return",
+      },
+    ],
+    faults: [],
+  },
+  {
+    name: "begin-not-marked",
+    defect: "a claim whose effect has begun is taken over as if it had not",
+    replacements: [{ file: "records/extend-lease.ts", from: " and not i.begins", to: "" }],
     faults: [],
   },
   {
@@ -144,15 +167,15 @@ const hints = new Map<string, { readonly outcome: ClaimOutcome; readonly untilMs
         file: CLAIM,
         from: "function newRow(",
         to: `function newRow(source: RowSource, state: string | number): string {
-  const replicas = \`to_timestamp($\${source === OF_ONE ? 14 : 15}::float8 / 1000)\`;
+  const replicas = \`to_timestamp($\${source === OF_ONE ? 15 : 16}::float8 / 1000)\`;
   return rowOf(source, state).replaceAll("now()", replicas);
 }
 function rowOf(`,
       },
       {
         file: CLAIM,
-        from: "    command.failureRetentionS,\n    tokenFloor,\n",
-        to: "    command.failureRetentionS,\n    tokenFloor,\n    Date.now(),\n",
+        from: "    command.marksBegin,\n    tokenFloor,\n",
+        to: "    command.marksBegin,\n    tokenFloor,\n    Date.now(),\n",
       },
       {
         file: CLAIM,
