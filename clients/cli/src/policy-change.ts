@@ -66,7 +66,7 @@ export function withPolicyChange(
   fields: readonly Field<PolicyInit>[] = POLICY_FIELDS,
 ): Command {
   return withYes(addFieldOptions(made, fields))
-    .option("--apply-to-existing", "change existing records, too, in the background")
+    .option("--apply-to-existing", "change the retention of existing records, too, in the background")
     .option("--dry-run", "show the effect, and change nothing");
 }
 

@@ -15,17 +15,25 @@ const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 const TIMEOUT_MS = 300_000;
 const [only = ""] = process.argv.slice(2);
 
-const copy = await mkdtemp(join(tmpdir(), "ow-promises-"));
 /** Whether a test passes without a change, by its file. */
 const unchanged = new Map<string, boolean>();
 const chosen = BOUNDS.filter(({ constant }) => constant.includes(only));
+if (chosen.length === 0) {
+  console.error(`No bound's constant contains ${only}: bounds.ts names them.`);
+  process.exit(2);
+}
+const copy = await mkdtemp(join(tmpdir(), "ow-promises-"));
 let unnoticed = 0;
 try {
   await copySources();
   for (const bound of chosen) {
-    const verdict = !passes(bound.test) ? "FAILS ANYWAY" : (await breaks(bound)) ? "noticed" : "UNNOTICED";
+    const verdict = !passes(bound.test)
+      ? "FAILS ALSO UNCHANGED"
+      : (await breaks(bound))
+        ? "noticed"
+        : "UNNOTICED";
     if (verdict !== "noticed") unnoticed++;
-    process.stdout.write(`${verdict.padEnd(12)} ${bound.constant}: ${bound.test}\n`);
+    process.stdout.write(`${verdict.padEnd(20)} ${bound.constant}: ${bound.test}\n`);
   }
 } finally {
   await rm(copy, { recursive: true, force: true });

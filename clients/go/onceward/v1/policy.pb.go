@@ -140,7 +140,7 @@ func (Policy_LateKeys) EnumDescriptor() ([]byte, []int) {
 // tenant, a tenant's from the service's default.
 //
 // The policy is stamped on a record when the record is claimed, so that a change applies to later claims;
-// `apply_to_existing` re-stamps existing records. Every replica follows a change within 10 s.
+// `apply_to_existing` re-stamps the retention of existing records. Every replica follows a change within 10 s.
 type Policy struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Rounded up to whole seconds. The operator's bounds may be narrower.

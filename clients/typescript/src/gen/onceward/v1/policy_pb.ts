@@ -20,7 +20,7 @@ export const file_onceward_v1_policy: GenFile = /*@__PURE__*/
  * tenant, a tenant's from the service's default.
  *
  * The policy is stamped on a record when the record is claimed, so that a change applies to later claims;
- * `apply_to_existing` re-stamps existing records. Every replica follows a change within 10 s.
+ * `apply_to_existing` re-stamps the retention of existing records. Every replica follows a change within 10 s.
  *
  * @generated from message onceward.v1.Policy
  */
