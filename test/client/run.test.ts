@@ -1,4 +1,5 @@
 import {
+  AmbiguousError,
   type ClientOptions,
   type Codec,
   createOnceward,
@@ -8,6 +9,8 @@ import {
   TerminalError,
 } from "@onceward/client";
 import { expect, test, vi } from "vitest";
+import type { Claimed } from "../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
+import { endLeases } from "../helpers/calls/records.ts";
 import { createTenant, setNamespacePolicy, type TestTenant } from "../helpers/servers/tenants.ts";
 import { useServer } from "../helpers/servers/use-server.ts";
 
@@ -16,18 +19,12 @@ const { database, server } = useServer();
 /** A client of a new tenant; `await using` closes it. */
 async function newOnceward(
   options: ClientOptions = {},
+  policy?: Parameters<typeof createTenant>[1],
 ): Promise<{ onceward: Onceward; tenant: TestTenant } & AsyncDisposable> {
-  const tenant = await createTenant(database);
+  const tenant = await createTenant(database, policy);
   const address = `http://127.0.0.1:${server.grpcPort}`;
   const onceward = createOnceward({ ...options, address, apiKey: tenant.apiKey });
   return { onceward, tenant, [Symbol.asyncDispose]: () => onceward.close() };
-}
-
-/** Lets the lease of a tenant's every claim be over. */
-async function endLeases(tenant: TestTenant): Promise<void> {
-  await database.query("update records set lease_expires_at = now() - interval '1 s' where tenant_id = $1", [
-    tenant.id,
-  ]);
 }
 
 const operation = { namespace: "charges", key: "order-1" };
@@ -70,6 +67,23 @@ test("of fifty concurrent runs one runs, and all get its value", async () => {
   const values = await Promise.all(Array.from({ length: 50 }, () => client.onceward.run(operation, fn)));
   expect(new Set(values)).toEqual(new Set(["charged"]));
   expect(fn).toHaveBeenCalledOnce();
+});
+
+test("under HOLD, a claim whose process dies is taken over before it begins, and held afterwards", async () => {
+  await using client = await newOnceward({}, { on_lease_expiry: "HOLD" });
+  const marks = { namespace: "charges", marksBegin: true };
+  const { outcome } = await client.onceward.calls.claim({ ...marks, key: "begun" });
+  const { fencingToken } = outcome.value as Claimed;
+  await client.onceward.calls.extendLease({ namespace: "charges", key: "begun", fencingToken, begin: true });
+  await client.onceward.calls.claim({ ...marks, key: "not-begun" });
+  await endLeases(database, client.tenant);
+  const run = (key: string) =>
+    client.onceward.run({ ...marks, key }, async (claim) => {
+      await claim.begin();
+      return claim.attempt;
+    });
+  expect(await run("not-begun")).toBe(2);
+  await expect(run("begun")).rejects.toThrow(AmbiguousError);
 });
 
 test("a waiter takes over when the holder gives up", async () => {
@@ -162,7 +176,7 @@ test("an error names the claim that it is about, in its fields and its message",
   expect(await run(second)).toMatchObject({ name: "ResultUnavailableError", claim: { ...named, ...second } });
   const held = { namespace: "held", key: "order-1" };
   await onceward.calls.claim(held);
-  await endLeases(client.tenant);
+  await endLeases(database, client.tenant);
   expect(await run(held)).toMatchObject({ name: "AmbiguousError", claim: { ...named, ...held } });
 });
 
@@ -204,7 +218,7 @@ test("after an expired lease the record is ambiguous under HOLD, until a run acc
   await setNamespacePolicy(database, client.tenant, "held", { on_lease_expiry: "HOLD" });
   const ambiguous = { namespace: "held", key: "order-1" };
   await client.onceward.calls.claim({ ...ambiguous, owner: "worker-1" });
-  await endLeases(client.tenant);
+  await endLeases(database, client.tenant);
   const fn = vi.fn(() => "reconciled");
   expect(await rejectionOf(client.onceward.run(ambiguous, fn))).toMatchObject({
     name: "AmbiguousError",
@@ -235,7 +249,7 @@ test("the signal aborts when another holder takes over; the completion says the 
   const reasons: unknown[] = [];
   const run = client.onceward.run({ ...operation, leaseMs: 1000 }, async (claim) => {
     const aborted = new Promise((resolve) => claim.signal.addEventListener("abort", resolve));
-    await endLeases(client.tenant);
+    await endLeases(database, client.tenant);
     await client.onceward.calls.claim({ ...operation, owner: "worker-2" });
     await aborted;
     reasons.push(claim.signal.reason);

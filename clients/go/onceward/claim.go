@@ -24,16 +24,28 @@ type Claim struct {
 	// The last checkpoint of an earlier attempt; nil if none was saved.
 	Checkpoint *Checkpoint
 
-	calls   *calls
-	lease   *lease // nil if not guarded.
-	timeout time.Duration
-	codec   Codec // The run's; nil of a claim that a program made: JSONCodec.
-	earlier *unknownAttempt
-	unknown atomic.Pointer[OutcomeUnknownError]
+	calls      *calls
+	lease      *lease // nil if not guarded.
+	timeout    time.Duration
+	codec      Codec // The run's; nil of a claim that a program made: JSONCodec.
+	earlier    *unknownAttempt
+	unknown    atomic.Pointer[OutcomeUnknownError]
+	marksBegin bool
+	isMarked   atomic.Bool
+	phase      atomic.Int32
 
 	around    *Claim // That of the function which started the run; nil outside of one.
 	isRunning atomic.Bool
 }
+
+// The phases of a claim.
+const (
+	mayHaveBegun int32 = iota
+	// The effect begins only after Begin was called: the claim marks this, and took over no unknown outcome.
+	notBegun
+	// The claim ends without an effect.
+	neverBegins
+)
 
 // DeriveKey returns an idempotency key for a downstream: opaque, 43 characters, the same on every attempt, different for every
 // label. A downstream that honours such keys absorbs the repeat after a crash.
@@ -52,6 +64,23 @@ func (c *Claim) OutcomeUnknown(cause error) error {
 // of a function that did not return it.
 func (c *Claim) MarkedUnknown() *OutcomeUnknownError { return c.unknown.Load() }
 
+// Begin marks that the effect begins, with Operation.MarksBegin, and prolongs the lease: call it right before the effect. It does
+// nothing without the option, if it has succeeded before, or if not guarded.
+//
+// Fails as SaveCheckpoint does; then the effect must not begin.
+func (c *Claim) Begin(ctx context.Context) error {
+	if !c.marksBegin || c.isMarked.Load() {
+		return nil
+	}
+	c.phase.CompareAndSwap(notBegun, mayHaveBegun) // A mark whose answer is lost may be stored.
+	if c.phase.Load() == neverBegins {
+		return leaseLost(c.ref()) // A function that was abandoned before it began may still run.
+	}
+	err := c.renew(ctx, &oncewardv1.ExtendLeaseRequest{Begin: true})
+	c.isMarked.Store(err == nil)
+	return err
+}
+
 // SaveCheckpoint saves this attempt's progress for a later attempt that takes over, and prolongs the lease, which lasts when
 // this returns. name has 1-128 bytes, such as "charged"; state is a JSON value of at most 16 KiB, or nil. The end of the context
 // ends the wait for the service.
@@ -62,6 +91,11 @@ func (c *Claim) SaveCheckpoint(ctx context.Context, name string, state any) erro
 	if err != nil || c.lease == nil {
 		return err
 	}
+	return c.renew(ctx, &oncewardv1.ExtendLeaseRequest{Checkpoint: checkpoint})
+}
+
+// renew prolongs the lease, which lasts when this returns, and saves what the request has.
+func (c *Claim) renew(ctx context.Context, saved *oncewardv1.ExtendLeaseRequest) error {
 	// An answer that comes late shows nothing: another holder may have taken over in the meantime.
 	for answers := 0; answers == 0 || c.lease.isOver(); answers++ {
 		if answers > maxLateAnswers {
@@ -69,7 +103,7 @@ func (c *Claim) SaveCheckpoint(ctx context.Context, name string, state any) erro
 		}
 		err := retry(ctx, time.Now().Add(c.timeout), func() error {
 			sentAt := leaseNow()
-			reply, err := c.extendLease(ctx, checkpoint, attemptTimeout)
+			reply, err := c.extendLease(ctx, saved, attemptTimeout)
 			if err == nil {
 				c.lease.granted(sentAt, reply)
 			}
@@ -82,14 +116,12 @@ func (c *Claim) SaveCheckpoint(ctx context.Context, name string, state any) erro
 	return nil
 }
 
-// extendLease prolongs the lease, and saves the checkpoint if there is one. Its errors name this claim.
+// extendLease prolongs the lease, and saves what the request has. Its errors name this claim.
 func (c *Claim) extendLease(
-	ctx context.Context, checkpoint *oncewardv1.Checkpoint, timeout time.Duration,
+	ctx context.Context, request *oncewardv1.ExtendLeaseRequest, timeout time.Duration,
 ) (time.Duration, error) {
-	item := extendLeaseItem(&oncewardv1.ExtendLeaseRequest{
-		Namespace: c.Namespace, Key: c.Key, FencingToken: c.FencingToken, Checkpoint: checkpoint,
-	})
-	reply, err := c.calls.startWithin(item, timeout).wait(ctx)
+	request.Namespace, request.Key, request.FencingToken = c.Namespace, c.Key, c.FencingToken
+	reply, err := c.calls.startWithin(extendLeaseItem(request), timeout).wait(ctx)
 	if failed, isOwn := err.(*Error); isOwn {
 		return 0, failed.about(c.ref())
 	}
@@ -97,7 +129,7 @@ func (c *Claim) extendLease(
 }
 
 func (c *Claim) heartbeat() (time.Duration, *Error) {
-	remaining, err := c.extendLease(context.Background(), nil, c.lease.heartbeatTimeout())
+	remaining, err := c.extendLease(context.Background(), &oncewardv1.ExtendLeaseRequest{}, c.lease.heartbeatTimeout())
 	if err != nil {
 		return 0, errorFromCall(err)
 	}
@@ -110,6 +142,7 @@ func (c *Claim) complete(result *oncewardv1.Result) (*oncewardv1.CompleteRespons
 	if c.lease == nil {
 		return nil, nil
 	}
+	c.phase.CompareAndSwap(notBegun, neverBegins)
 	left, length := c.lease.left()
 	request := &oncewardv1.CompleteRequest{
 		Namespace: c.Namespace, Key: c.Key, FencingToken: c.FencingToken, Result: result,

@@ -12,10 +12,13 @@ import (
 )
 
 // judge returns what an error of the function means: a TerminalError to store, a NoEffectError to release the claim, or an
-// OutcomeUnknownError.
-func judge(ctx context.Context, err error, attempt int, operation *Operation) error {
+// OutcomeUnknownError. Before a claim that marks when its effect begins has done so, there was none.
+func judge(ctx context.Context, err error, claim *Claim, operation *Operation) error {
 	judged := meaningOf(ctx, err, operation)
-	if _, releases := judged.(*NoEffectError); releases && operation.LastAttempt > 0 && attempt >= operation.LastAttempt {
+	if unknown, unclear := judged.(*OutcomeUnknownError); unclear && claim.phase.CompareAndSwap(notBegun, neverBegins) {
+		judged = &NoEffectError{Cause: unknown}
+	}
+	if _, releases := judged.(*NoEffectError); releases && operation.LastAttempt > 0 && claim.Attempt >= operation.LastAttempt {
 		return terminalOf(err)
 	}
 	return judged

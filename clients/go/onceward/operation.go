@@ -51,6 +51,10 @@ type Operation struct {
 	// RECLAIM. Unless it is known what happened, also after an error or a panic, the record is given back as it was. Not called with
 	// AcceptAmbiguous. Default: none.
 	Resolve func(ctx context.Context, claim *Claim) (Resolution, error)
+	// Whether the claim's Begin marks when the effect begins, so that a crash, an error or a panic before that is not ambiguous: the
+	// next delivery runs, regardless of policy and OnError, unless the error is terminal. The function calls Begin right before its
+	// effect; with Resolve, the run does so before the function. It costs a call. Default: false.
+	MarksBegin bool
 	// Returns whether an error of the function is permanent, so that it is stored as a TerminalError with its message, and every
 	// delivery gets it. Not called for a TerminalError, an OutcomeUnknownError or a NoEffectError. Default: no error is, or the
 	// client's.
@@ -185,7 +189,8 @@ func firstSet[T comparable](values ...T) T {
 // request returns the Claim of a run, without its claim id.
 func (o *Operation) request() (*oncewardv1.ClaimRequest, *Error) {
 	request := &oncewardv1.ClaimRequest{
-		Namespace: o.Namespace, Key: o.Key, Owner: o.Owner, AcceptAmbiguous: o.AcceptAmbiguous || o.Resolve != nil,
+		Namespace: o.Namespace, Key: o.Key, Owner: o.Owner, MarksBegin: o.MarksBegin,
+		AcceptAmbiguous: o.AcceptAmbiguous || o.Resolve != nil,
 	}
 	if o.Fingerprint != nil {
 		fingerprint, err := Fingerprint(o.Fingerprint)

@@ -1,6 +1,7 @@
 package onceward
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -76,10 +77,14 @@ func (c *Claim) SinceEffectMayHaveBegun() time.Duration {
 }
 
 // lookFirst asks Operation.Resolve, if the outcome of an earlier attempt is unknown, and gives the record back unless the outcome is
-// known now. Returns a resolution of another kind than Unknown; that of DidNotHappen if there is nothing to ask.
+// known now. Returns a resolution of another kind than Unknown; that of DidNotHappen if there is nothing to ask. Then the begin of the
+// function is marked, if the operation has Resolve.
 func lookFirst(ctx context.Context, claim *Claim, operation *Operation, waitUntil time.Time) (Resolution, error) {
-	if operation.Resolve == nil || operation.AcceptAmbiguous || claim.earlier == nil {
+	if operation.Resolve == nil {
 		return DidNotHappen(), nil
+	}
+	if operation.AcceptAmbiguous || claim.earlier == nil {
+		return DidNotHappen(), claim.beginOrGiveBack(ctx)
 	}
 	found, err := look(ctx, claim, operation)
 	if err == nil && found.kind == effectHappened {
@@ -96,7 +101,7 @@ func lookFirst(ctx context.Context, claim *Claim, operation *Operation, waitUnti
 		failed.Cause = err
 		return found, failed
 	case found.kind == noEffectHappened:
-		return found, nil
+		return found, claim.beginOrGiveBack(ctx)
 	case found.kind == outcomeOpen:
 		claim.giveBack("still open")
 		if time.Now().Add(found.retryAfter).After(waitUntil) {
@@ -109,19 +114,21 @@ func lookFirst(ctx context.Context, claim *Claim, operation *Operation, waitUnti
 	}
 }
 
+// beginOrGiveBack marks the begin of a function that may run; it gives the record back if that fails, or the context has ended.
+func (c *Claim) beginOrGiveBack(ctx context.Context) error {
+	err := cmp.Or(c.Begin(ctx), context.Cause(ctx))
+	if err != nil {
+		c.giveBack("not begun")
+	}
+	return err
+}
+
 // look calls Operation.Resolve. A panic of it gives the record back.
-func look(ctx context.Context, claim *Claim, operation *Operation) (found Resolution, err error) {
-	returned := false
-	defer func() {
-		if !returned {
-			claim.giveBack("panic")
-		}
-	}()
+func look(ctx context.Context, claim *Claim, operation *Operation) (Resolution, error) {
 	value, err := claim.call(ctx, func(ctx context.Context, claim *Claim) (any, error) {
 		return operation.Resolve(ctx, claim)
-	})
-	returned = true
-	found, _ = value.(Resolution)
+	}, func() { claim.giveBack("panic") })
+	found, _ := value.(Resolution)
 	return found, err
 }
 

@@ -168,7 +168,9 @@ func (c *Client) runUnder(
 		stored, err := completeEffect(claim, operation.Codec, Effect{Value: looked.value}, into)
 		return stored, nil, err
 	}
-	value, err := claim.call(ctx, fn)
+	value, err := claim.call(ctx, fn, func() {
+		_, _ = finish(ctx, claim, operation, Effect{Err: &OutcomeUnknownError{Message: "the function panicked"}}, into)
+	})
 	stored, err := finish(ctx, claim, operation, Effect{value, err}, into)
 	return stored, nil, err
 }
@@ -199,6 +201,11 @@ func (c *Client) open(operation *Operation, found *acquired, cancel context.Canc
 	claim.Attempt = int(found.claimed.GetAttempt())
 	claim.Checkpoint = readCheckpoint(found.claimed.GetCheckpoint())
 	claim.earlier = found.earlier
+	claim.marksBegin = operation.MarksBegin
+	// With the id of an earlier process, the claim may be the one whose effect that has begun.
+	if claim.marksBegin && found.earlier == nil && operation.ClaimID == "" {
+		claim.phase.Store(notBegun)
+	}
 	claim.lease = &lease{claim: claim.ref(), extend: claim.heartbeat, onLost: func(why *Error) { cancel(why) }}
 	c.keep(claim.lease)
 	claim.lease.granted(found.sentAt, found.remaining)
@@ -213,12 +220,22 @@ func (c *Client) close(claim *Claim) {
 	}
 }
 
-// call calls the function within the claim's context.
-func (c *Claim) call(ctx context.Context, fn func(context.Context, *Claim) (any, error)) (any, error) {
+// call calls the function within the claim's context. broken is called if the function panics or ends its goroutine.
+func (c *Claim) call(
+	ctx context.Context, fn func(context.Context, *Claim) (any, error), broken func(),
+) (value any, err error) {
 	c.around = enclosing(ctx)
 	c.isRunning.Store(true)
-	defer c.isRunning.Store(false)
-	return fn(context.WithValue(ctx, claimKey{}, c), c)
+	returned := false
+	defer func() {
+		c.isRunning.Store(false)
+		if !returned {
+			broken()
+		}
+	}()
+	value, err = fn(context.WithValue(ctx, claimKey{}, c), c)
+	returned = true
+	return value, err
 }
 
 // checkNotWithinItself refuses a run within the function of a run with the same key: it would wait until its own caller ends, which
@@ -246,7 +263,7 @@ func finish(ctx context.Context, claim *Claim, operation *Operation, effect Effe
 	if effect.Err == nil {
 		return completeEffect(claim, operation.Codec, effect, into)
 	}
-	switch judged := judge(ctx, effect.Err, claim.Attempt, operation).(type) {
+	switch judged := judge(ctx, effect.Err, claim, operation).(type) {
 	case *TerminalError:
 		if _, err := completeEffect(claim, operation.Codec, Effect{Err: judged}, into); err != nil {
 			return nil, err

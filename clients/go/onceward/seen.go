@@ -9,7 +9,7 @@ import (
 // Seen returns whether the operation's key was completed before: false the first time, and true afterwards, for as long as the key
 // is remembered. At most once: the key is completed in the same call, so that after a false, the caller alone has to act, and no one
 // repeats what then fails. After an error it is unknown whether the key was completed: repeat with the same Operation.ClaimID, which
-// gets the first answer again. There is no lease, and no value: Lease, Codec, Resolve and what judges errors have no effect.
+// gets the first answer again. There is no lease, and no value: Lease, Codec, Resolve, MarksBegin and what judges errors have no effect.
 //
 // Fails with the errors of Run from before the function.
 func (c *Client) Seen(ctx context.Context, operation Operation) (bool, error) {
@@ -21,7 +21,7 @@ func (c *Client) Seen(ctx context.Context, operation Operation) (bool, error) {
 		return false, err
 	}
 	defer c.ended()
-	operation.completes, operation.Resolve = true, nil
+	operation.completes, operation.Resolve, operation.MarksBegin = true, nil, false
 	found, err := c.acquire(ctx, &operation, time.Now().Add(operation.Wait))
 	if err != nil {
 		return false, err

@@ -12,7 +12,14 @@ test("a route has the defaults", () => {
     {
       ...{ path: "/charges/:id", namespace: "charges", caller: { header: "x-account" }, profile: "onceward" },
       keyHeader: "Idempotency-Key",
-      ...{ ignore: [], onError: "release", maxBodyBytes: 1_048_576, timeoutMs: 60_000, waitMs: 0 },
+      ...{
+        ignore: [],
+        onError: "release",
+        marksBegin: false,
+        maxBodyBytes: 1_048_576,
+        timeoutMs: 60_000,
+        waitMs: 0,
+      },
     },
   ]);
 });

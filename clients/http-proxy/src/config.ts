@@ -110,6 +110,12 @@ const route = z.strictObject({
     .enum(["release", "unknown"])
     .default("release")
     .describe("What a 5xx of the service says of its effect: that there was none, or nothing."),
+  marksBegin: z
+    .boolean()
+    .default(false)
+    .describe(
+      "Whether a claim marks when the request is sent, so that a crash before that is not ambiguous. It costs a call.",
+    ),
   leaseMs: z
     .int()
     .min(1000)

@@ -29,7 +29,7 @@ export interface UpstreamResponse {
 }
 
 /** What the upstream service gets of a claim, and whether the claim still lasts. */
-type SentClaim = Pick<Claim, "signal" | "deriveKey" | "fencingToken" | "attempt">;
+type SentClaim = Pick<Claim, "begin" | "signal" | "deriveKey" | "fencingToken" | "attempt">;
 
 /** Headers that the proxy writes itself, or that belong to a body that is sent in pieces. */
 const REPLACED = ["expect", "transfer-encoding", "content-length", "trailer"];
@@ -63,13 +63,16 @@ export function callUpstream(
   ];
   const request = upstream.send(incoming, headers, "own");
   let isSent = false;
+  const send = async () => {
+    await claim?.begin();
+    // Meanwhile the lease may have ended, and another proxy may have sent its request.
+    if (claim?.signal.aborted) throw new Error("the claim was lost before the request was sent");
+    if (request.destroyed) return;
+    isSent = true;
+    request.end(body);
+  };
   request.once("socket", (socket) => {
-    // Before what Node writes when the connection exists.
-    socket.once("connect", () => {
-      // Meanwhile the lease may have ended, and another proxy may have sent its request.
-      if (claim?.signal.aborted) request.destroy(new Error("the claim was lost before the request was sent"));
-      else isSent = true;
-    });
+    socket.once("connect", () => send().catch((error) => request.destroy(error)));
   });
   const timer = setTimeout(
     () => request.destroy(new Error(`no whole response in ${timeoutMs} ms`)),
@@ -94,7 +97,6 @@ export function callUpstream(
       if (status >= 200 && status <= 599) readResponse(response, resolve, fail);
       else request.destroy(new Error(`the status ${status} ends no request`));
     });
-    request.end(body);
   });
 }
 

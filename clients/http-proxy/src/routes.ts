@@ -60,10 +60,10 @@ const DEFAULT_METHODS = {
 const { signal: STAYS } = new AbortController();
 
 function routeOf(config: RouteConfig, onceward: Runner, upstream: Upstream): GuardedRoute {
-  const { namespace, profile, required, waitMs, leaseMs, ignore, methods, onError } = config;
+  const { namespace, profile, required, waitMs, leaseMs, ignore, methods, onError, marksBegin } = config;
   const { operation, keyHeader } = config;
   const options: HttpOptions<RoutedCall> = {
-    ...{ namespace, profile, waitMs, onError, header: keyHeader },
+    ...{ namespace, profile, waitMs, onError, marksBegin, header: keyHeader },
     ...(operation !== undefined && { operation }),
     ...(methods !== undefined && { methods }),
     ...(required !== undefined && { required }),

@@ -18,7 +18,7 @@ function newGuard(tool: object) {
       new AbortController().signal,
       send,
     );
-  return { call, send };
+  return { call, send, ...testing };
 }
 
 test("a late call gets the time that its arguments or its run have, and is refused by it", async () => {
@@ -47,6 +47,15 @@ test.each([undefined, "yesterday", "2026-01-31T09:00:00", 5])(
     expect(send).not.toHaveBeenCalled();
   },
 );
+
+test("with marksBegin, a call is marked before it is sent", async () => {
+  const policy = { key: ["/order"], createdAt: "/orderedAt", onCrash: "policy", marksBegin: true };
+  const { call, send, onceward } = newGuard(policy);
+  const extend = vi.spyOn(onceward.calls, "extendLease");
+  await call({ arguments: { order: "7", orderedAt: new Date().toISOString() } });
+  expect(extend.mock.calls).toMatchObject([[{ begin: true }, undefined]]);
+  expect(send).toHaveBeenCalledAfter(extend);
+});
 
 test("without a time the error names it, and nothing runs", async () => {
   const { call, send } = newGuard({ key: ["/order"] });

@@ -71,7 +71,8 @@ export class Guard {
     let failed: ToolResult | undefined;
     try {
       const run = this.#runOf(policy, runId);
-      return (await run.call({ ...call, tool: params.name, input, signal }, async () => {
+      return (await run.call({ ...call, tool: params.name, input, signal }, async (claim) => {
+        await claim.begin();
         if (signal.aborted) throw new NoEffectError("The call was cancelled while the claim was granted.");
         const result = await send();
         if (result.isError !== true || policy.onToolError === "store") return result;
@@ -87,10 +88,10 @@ export class Guard {
     }
   }
 
-  #runOf({ namespace, onCrash, leaseMs }: ToolPolicy, runId: string): AgentRun {
-    const name = JSON.stringify([namespace, onCrash, leaseMs, runId]);
-    const run =
-      this.#runs.get(name) ?? createAgentRun(this.#onceward, { namespace, onCrash, leaseMs, runId });
+  #runOf({ namespace, onCrash, marksBegin, leaseMs }: ToolPolicy, runId: string): AgentRun {
+    const options = { namespace, onCrash, marksBegin, leaseMs, runId };
+    const name = JSON.stringify(options);
+    const run = this.#runs.get(name) ?? createAgentRun(this.#onceward, options);
     this.#runs.delete(name);
     this.#runs.set(name, run);
     const [oldest] = this.#runs.keys();

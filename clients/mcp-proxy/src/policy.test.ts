@@ -14,6 +14,7 @@ test("a policy names the guarded tools, and has defaults", () => {
     ignore: [],
     onCrash: "hold",
     onToolError: "unknown",
+    marksBegin: false,
     leaseMs: undefined,
     timeoutMs: 300_000,
   });

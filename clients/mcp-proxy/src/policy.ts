@@ -22,6 +22,8 @@ export interface ToolPolicy {
   readonly onCrash: "hold" | "policy";
   /** What an error of the tool says about its effect: nothing, so that `onCrash` decides; that there was none; or that it is the result. */
   readonly onToolError: "unknown" | "release" | "store";
+  /** Whether a claim marks when the call is sent, so that a crash before that is not ambiguous. */
+  readonly marksBegin: boolean;
   readonly leaseMs: number | undefined;
   /** How long the upstream server may take, in milliseconds. Then the outcome is unknown. */
   readonly timeoutMs: number;
@@ -54,6 +56,7 @@ const FIELDS = [
   "ignore",
   "onCrash",
   "onToolError",
+  "marksBegin",
   "leaseMs",
   "timeoutMs",
 ];
@@ -69,6 +72,7 @@ function parseTool(path: string, value: unknown, shared: string | undefined): To
     ignore: fields.ignore === undefined ? [] : pointers(fields.ignore, `${path}.ignore`),
     onCrash: choice(fields.onCrash, `${path}.onCrash`, ["hold", "policy"]),
     onToolError: choice(fields.onToolError, `${path}.onToolError`, ["unknown", "release", "store"]),
+    marksBegin: choice(fields.marksBegin, `${path}.marksBegin`, [false, true]),
     leaseMs: fields.leaseMs === undefined ? undefined : duration(fields.leaseMs, `${path}.leaseMs`),
     timeoutMs: duration(fields.timeoutMs ?? DEFAULT_TIMEOUT_MS, `${path}.timeoutMs`),
   };
@@ -110,7 +114,7 @@ function pointer(value: unknown, path: string): string {
 }
 
 /** Returns one of the values; without a value, the first of them. */
-function choice<Value extends string>(
+function choice<Value extends string | boolean>(
   value: unknown,
   path: string,
   values: readonly [Value, ...Value[]],

@@ -128,6 +128,8 @@ def _perform_steps(steps: list[dict[str, Any]], claim: Claim, seen: dict[str, An
             claim.save_checkpoint(
                 step["saveCheckpoint"]["name"], read_value(step["saveCheckpoint"].get("state"))
             )
+        elif "begin" in step:
+            claim.begin()
         elif "awaitLost" in step:
             try:
                 claim.wait_until_lost()

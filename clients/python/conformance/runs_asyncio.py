@@ -77,6 +77,8 @@ async def _perform_steps(steps: list[dict[str, Any]], claim: Claim, seen: dict[s
         if "saveCheckpoint" in step:
             checkpoint = step["saveCheckpoint"]
             await claim.save_checkpoint(checkpoint["name"], read_value(checkpoint.get("state")))
+        elif "begin" in step:
+            await claim.begin()
         elif "awaitLost" in step:
             try:
                 await claim.wait_until_lost()

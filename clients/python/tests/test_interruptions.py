@@ -190,12 +190,12 @@ def test_a_run_that_is_cancelled_leaves_the_outcome_unknown(hides: bool) -> None
         assert _is_unknown(testing)
 
 
-@pytest.mark.parametrize("released", [True, False])
-def test_a_block_that_ends_without_complete_leaves_the_outcome_unknown_unless_released(
-    released: bool,
+@pytest.mark.parametrize(("released", "marks"), [(True, False), (False, False), (False, True)])
+def test_a_block_that_ends_without_complete_leaves_the_outcome_unknown_unless_released_or_not_begun(
+    released: bool, marks: bool
 ) -> None:
     def leave_early(onceward: Onceward) -> None:
-        with onceward.claim("charges", "order-1") as scope:
+        with onceward.claim("charges", "order-1", marks_begin=marks) as scope:
             if released:
                 scope.release()
                 with pytest.raises(RuntimeError):
@@ -203,14 +203,14 @@ def test_a_block_that_ends_without_complete_leaves_the_outcome_unknown_unless_re
             return
 
     async def leave_early_aio(onceward: AioOnceward) -> None:
-        async with onceward, onceward.claim("charges", "order-1") as scope:
+        async with onceward, onceward.claim("charges", "order-1", marks_begin=marks) as scope:
             if released:
                 await scope.release()
             return
 
     with TestingOnceward(policy=_HOLD) as testing:
         leave_early(testing.onceward)
-        assert _is_unknown(testing) is not released
+        assert _is_unknown(testing) is not (released or marks)
     with TestingOnceward(policy=_HOLD) as testing:
         asyncio.run(leave_early_aio(testing.aio()))
-        assert _is_unknown(testing) is not released
+        assert _is_unknown(testing) is not (released or marks)

@@ -322,22 +322,31 @@ test("a client that reads nothing is disconnected; one whose response waits is n
   expect((await waiting).body.toString()).toBe("after all");
 });
 
-test("a claim that is lost until the service can be reached sends nothing", async () => {
-  const effect = vi.fn(charge);
+test("a claim is marked before the request is sent; one that can't be, or is lost, sends nothing", async () => {
+  const order: string[] = [];
+  const effect = vi.fn<RequestListener>((req, res) => {
+    order.push("effect");
+    charge(req, res);
+  });
   const { upstream } = await startWorld(world, effect);
   const { port } = upstream.address() as { port: number };
-  const lost = { signal: AbortSignal.abort(), deriveKey: () => "key", fencingToken: 1n, attempt: 1 };
+  const claim = { deriveKey: () => "key", fencingToken: 1n, attempt: 1 };
+  const { signal } = new AbortController();
   const incoming = Object.assign(new IncomingMessage(new Socket()), { method: "POST", url: "/charges/1" });
-  const call = {
-    incoming,
-    body: Buffer.from("{}"),
-    timeoutMs: 1000,
-    traceHeaders: undefined,
-    report: vi.fn(),
-  };
-  const calling = callUpstream(new Upstream(new URL(`http://127.0.0.1:${port}`)), call, lost);
-  await expect(calling).rejects.toThrow(NotSentError);
-  expect([effect.mock.calls.length, call.report.mock.lastCall]).toEqual([0, ["unreachable"]]);
+  const report = vi.fn();
+  const given = { incoming, body: Buffer.from("{}"), timeoutMs: 1000, traceHeaders: undefined, report };
+  const call = (begin: () => Promise<void>, ends = signal) =>
+    callUpstream(new Upstream(new URL(`http://127.0.0.1:${port}`)), given, { ...claim, begin, signal: ends });
+  const begin = async () => void order.push("begin");
+  await call(begin);
+  expect(order).toEqual(["begin", "effect"]);
+  const refused = () => Promise.reject(new Error("superseded"));
+  for (const calling of [call(begin, AbortSignal.abort()), call(refused)])
+    await expect(calling).rejects.toThrow(NotSentError);
+  upstream.close();
+  upstream.closeAllConnections();
+  await expect(call(begin)).rejects.toThrow(NotSentError);
+  expect([order, report.mock.lastCall]).toEqual([["begin", "effect", "begin"], ["unreachable"]]);
 });
 
 test("a refused connection releases the claim: nothing was sent, and the next attempt runs", async () => {

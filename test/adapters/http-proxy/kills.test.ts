@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { expect, onTestFinished, test, vi } from "vitest";
+import { endLeases } from "../../helpers/calls/records.ts";
 import { CHILD_ENVIRONMENT } from "../../helpers/processes/child-environment.ts";
 import { freePort } from "../../helpers/redis/redis.ts";
 import { randomFor } from "../../helpers/seed.ts";
@@ -31,10 +32,9 @@ test(
     onTestFinished(() => rm(dir, { recursive: true, force: true }));
     const [ledger, config] = [join(dir, "ledger.txt"), join(dir, "routes.yaml")];
     await writeFile(ledger, "");
-    await writeFile(
-      config,
-      "routes:\n  - { path: /charges, namespace: charges, caller: { constant: all } }\n",
-    );
+    const marks = `marksBegin: ${random.below(2) === 0}`;
+    const route = `{ path: /charges, namespace: charges, caller: { constant: all }, ${marks} }`;
+    await writeFile(config, `routes: [${route}]\n`);
     const tenant = await createTenant(database, { on_lease_expiry: "HOLD" });
     const ports = { bank: await freePort(), proxy: await freePort(), management: await freePort() };
     const env = {
@@ -74,10 +74,7 @@ test(
       running[name] = await start[name]();
     }
 
-    await database.query(
-      "update records set lease_expires_at = now() - interval '1 s' where tenant_id = $1 and lease_expires_at > now()",
-      [tenant.id],
-    );
+    await endLeases(database, tenant);
     const endings = new Map<string, number>();
     for (const [key, answer] of first) {
       const last = await post(key);
@@ -95,7 +92,7 @@ test(
     expect([...effects.values()].filter((lines) => lines.length > 1)).toEqual([]);
     expect((endings.get("charged") ?? 0) + (endings.get("ambiguous") ?? 0)).toBe(first.size);
     process.stderr.write(
-      `${CALLS} calls with kills: ${JSON.stringify(Object.fromEntries(endings))}, ${effects.size} effects\n`,
+      `${CALLS} calls with kills, ${marks}: ${JSON.stringify(Object.fromEntries(endings))}, ${effects.size} effects\n`,
     );
   },
   (CALLS / BATCH + 2) * ROUND_TIMEOUT_MS,

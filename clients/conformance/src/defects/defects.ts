@@ -65,14 +65,14 @@ export const DEFECTS: readonly Defect[] = [
   {
     name: "releases the claim after an OutcomeUnknownError",
     file: "run/judgement.ts",
-    from: 'return word instanceof OutcomeUnknownError ? "unknown" : "release";',
+    from: 'return word instanceof OutcomeUnknownError ? unclear : "release";',
     to: 'return "release";',
     caughtBy: "an OutcomeUnknownError reaches the caller unchanged, and leaves the claim to the policy",
   },
   {
     name: "takes an interruption for proof that nothing happened",
     file: "run/judgement.ts",
-    from: 'return signal.aborted || isInterruption(error) ? "unknown" : onError;',
+    from: 'return signal.aborted || isInterruption(error) || onError === "unknown" ? unclear : "release";',
     to: "return onError;",
     caughtBy: "an error after the client closed leaves the claim to the policy",
   },
@@ -180,5 +180,12 @@ export const DEFECTS: readonly Defect[] = [
     from: 'new Set(["GET", ',
     to: "new Set([",
     caughtBy: "a request to another service has the key of its method, host and path",
+  },
+  {
+    name: "takes a mark whose answer is lost for one that was not made",
+    file: "run/claim.ts",
+    from: "await this.#renew({ begin: true });",
+    to: "this.mayHaveBegun = false; await this.#renew({ begin: true }); this.mayHaveBegun = true;",
+    caughtBy: "a mark whose reply is lost may be stored, and leaves the claim to the policy",
   },
 ];

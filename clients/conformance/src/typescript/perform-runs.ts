@@ -54,6 +54,7 @@ export type Step =
   | { readonly deriveKey: string }
   | { readonly send: { readonly method: string; readonly url: string; readonly key?: string } }
   | { readonly saveCheckpoint: { readonly name: string; readonly state?: unknown } }
+  | { readonly begin: true }
   | { readonly awaitLost: true }
   | { readonly return: unknown }
   | { readonly throw: string }
@@ -184,7 +185,8 @@ export async function perform(steps: readonly Step[], claim: Claim, seen: Seen):
     else if ("saveCheckpoint" in step) {
       const { name, state } = step.saveCheckpoint;
       await claim.saveCheckpoint(name, readValue(state));
-    } else if ("awaitLost" in step) seen.lost = await lossOf(claim.signal);
+    } else if ("begin" in step) await claim.begin();
+    else if ("awaitLost" in step) seen.lost = await lossOf(claim.signal);
     else if ("return" in step) return readValue(step.return);
     else if ("throw" in step) throw new Error(step.throw);
     else if ("throwUnknown" in step) throw new OutcomeUnknownError(step.throwUnknown);

@@ -18,6 +18,7 @@ type messageCase struct {
 		MaxRedeliverAfterMs float64 `json:"maxRedeliverAfterMs"`
 		MaxAttempts         int     `json:"maxAttempts"`
 		OnError             string  `json:"onError"`
+		MarksBegin          bool    `json:"marksBegin"`
 	} `json:"options"`
 }
 
@@ -45,6 +46,7 @@ func performMessages(line []byte) (any, error) {
 	options := oncewardmessage.Options[delivery]{
 		Namespace: "charges", Key: func(message delivery) (string, error) { return message.Key, nil },
 		MaxAttempts:    given.Options.MaxAttempts,
+		MarksBegin:     given.Options.MarksBegin,
 		RedeliverAfter: duration(given.Options.RedeliverAfterMs), MaxRedeliverAfter: duration(given.Options.MaxRedeliverAfterMs),
 	}
 	if given.Options.OnError == "unknown" {

@@ -54,12 +54,14 @@ type options struct {
 	AcceptAmbiguous bool            `json:"acceptAmbiguous"`
 	Codec           string          `json:"codec"`
 	ClaimID         string          `json:"claimId"`
+	MarksBegin      bool            `json:"marksBegin"`
 }
 
 type step struct {
 	DeriveKey      *string         `json:"deriveKey"`
 	Send           *outgoing       `json:"send"`
 	SaveCheckpoint *checkpoint     `json:"saveCheckpoint"`
+	Begin          bool            `json:"begin"`
 	AwaitLost      bool            `json:"awaitLost"`
 	Return         json.RawMessage `json:"return"`
 	Throw          *string         `json:"throw"`
@@ -284,7 +286,7 @@ func operationOf(given run) (onceward.Operation, error) {
 	operation := onceward.Operation{
 		Namespace: "charges", Key: "order-1",
 		Lease: duration(given.Options.LeaseMs), ClaimID: given.Options.ClaimID,
-		Owner: given.Options.Owner, AcceptAmbiguous: given.Options.AcceptAmbiguous,
+		Owner: given.Options.Owner, AcceptAmbiguous: given.Options.AcceptAmbiguous, MarksBegin: given.Options.MarksBegin,
 	}
 	if given.Options.Namespace != nil {
 		operation.Namespace = *given.Options.Namespace
@@ -353,6 +355,10 @@ func performSteps(ctx context.Context, steps []step, claim *onceward.Claim, seen
 				return nil, err
 			}
 			if err := claim.SaveCheckpoint(ctx, each.SaveCheckpoint.Name, state); err != nil {
+				return nil, err
+			}
+		case each.Begin:
+			if err := claim.Begin(ctx); err != nil {
 				return nil, err
 			}
 		case each.AwaitLost:

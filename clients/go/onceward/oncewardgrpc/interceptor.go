@@ -40,6 +40,7 @@ type Options struct {
 	Owner         string
 	OnUnavailable onceward.OnUnavailable
 	OnError       onceward.OnError
+	MarksBegin    bool
 	// The full names of the guarded methods, such as "/shop.v1.Charges/CreateCharge"; calls of others pass.
 	Methods []string
 	// Returns the caller, as the server authenticated it: an account's id, never a secret. Each caller has its own keys; otherwise
@@ -208,7 +209,7 @@ func (g *guard) operation(ctx context.Context, request proto.Message, method, se
 	}
 	operation := onceward.Operation{
 		Namespace: g.Namespace, Key: joined, Lease: g.Lease, Timeout: g.Timeout, Owner: g.Owner, Wait: g.Wait,
-		OnUnavailable: g.OnUnavailable, OnError: g.OnError,
+		OnUnavailable: g.OnUnavailable, OnError: g.OnError, MarksBegin: g.MarksBegin,
 		// The codes alone decide.
 		IsTerminal: func(error) bool { return false },
 	}

@@ -35,6 +35,8 @@ type Options struct {
 	OnUnavailable onceward.OnUnavailable
 	// With onceward.UnknownOnError, a 5xx that is not stored always leaves the claim to the policy.
 	OnError onceward.OnError
+	// The handler calls Begin of onceward.ClaimFromContext(r.Context()). See onceward.Operation.
+	MarksBegin bool
 	// Returns the caller, as the API authenticated it: an account's id, never a secret. Each caller has its own keys; otherwise one
 	// caller could get another's response. If all callers may see everything, return a constant. Must not be empty.
 	Caller func(*http.Request) string
@@ -429,7 +431,7 @@ func policyOf(options Options) (*policy, error) {
 	made.AbandonAfter = orElse(made.AbandonAfter, defaultAbandonAfter)
 	made.operation = onceward.Operation{
 		Namespace: options.Namespace, Lease: options.Lease, Timeout: options.Timeout, Owner: options.Owner,
-		OnUnavailable: options.OnUnavailable, OnError: options.OnError, Wait: options.Wait, Codec: responseCodec{},
+		OnUnavailable: options.OnUnavailable, OnError: options.OnError, MarksBegin: options.MarksBegin, Wait: options.Wait, Codec: responseCodec{},
 		// The response alone decides.
 		IsTerminal:    func(error) bool { return false },
 		DescribeError: func(err error) string { return err.Error() },

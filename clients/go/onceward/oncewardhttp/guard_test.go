@@ -164,7 +164,17 @@ func TestAResponseThatIsNoOutcomeReleasesTheClaimOrLeavesItToThePolicy(t *testin
 		w.WriteHeader(503)
 	}
 	cutShort := func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Length", "10") }
-	money := oncewardhttp.Options{OnError: onceward.UnknownOnError}
+	money, marks := oncewardhttp.Options{OnError: onceward.UnknownOnError}, oncewardhttp.Options{MarksBegin: true}
+	panics := func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
+	begun := func(handler http.HandlerFunc) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			claim, _ := onceward.ClaimFromContext(r.Context())
+			if err := claim.Begin(r.Context()); err != nil {
+				t.Error(err)
+			}
+			handler(w, r)
+		}
+	}
 	neither := oncewardhttp.Options{Stores: func(response oncewardhttp.Response) oncewardhttp.Verdict {
 		if strings.Contains(string(response.Body), "errors") {
 			return oncewardhttp.Unknown
@@ -194,6 +204,10 @@ func TestAResponseThatIsNoOutcomeReleasesTheClaimOrLeavesItToThePolicy(t *testin
 		"a response that Stores releases":      {neither, body(`{}`), 200, released},
 		"a response that Stores calls unknown": {neither, body(`{"errors":[]}`), 200, unknown},
 		"a response that was cut short":        {oncewardhttp.Options{}, cutShort, 0, unknown},
+		"504 before Begin":                     {marks, status(504), 504, released},
+		"504 after Begin":                      {marks, begun(status(504)), 504, unknown},
+		"a panic before Begin":                 {marks, panics, 0, released},
+		"a panic after Begin":                  {marks, begun(panics), 0, unknown},
 	} {
 		t.Run(name, func(t *testing.T) {
 			api := start(t, each.options, each.handler)

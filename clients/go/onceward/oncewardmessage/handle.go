@@ -32,6 +32,7 @@ type Options[Message any] struct {
 	Owner      string
 	IsTerminal func(error) bool
 	OnError    onceward.OnError
+	MarksBegin bool
 	// Finds out what became of an earlier attempt. See onceward.Operation.
 	Resolve func(ctx context.Context, claim *onceward.Claim, message Message) (onceward.Resolution, error)
 	// Returns the operation's key, as its producer made it, such as an order's number; never the id of a delivery. A message for which
@@ -233,7 +234,7 @@ func (o *Options[Message]) setDefaults() error {
 func (o *Options[Message]) operation(message Message) (onceward.Operation, error) {
 	operation := onceward.Operation{
 		Namespace: o.Namespace, Lease: o.Lease, Wait: o.Wait, Timeout: o.Timeout, Owner: o.Owner,
-		IsTerminal: o.IsTerminal, OnError: o.OnError, LastAttempt: max(0, o.MaxAttempts),
+		IsTerminal: o.IsTerminal, OnError: o.OnError, MarksBegin: o.MarksBegin, LastAttempt: max(0, o.MaxAttempts),
 	}
 	if o.Wait == 0 {
 		operation.OnInProgress = onceward.FailInProgress

@@ -26,6 +26,8 @@ type record struct {
 	lease   time.Duration
 	// Kept beyond its retention, to distinguish a repeated Complete from a different one. Nil: the claim completed the record.
 	stored *oncewardv1.Result
+	// The newest claim marks when its effect begins, and has not: its lease ends without an unknown outcome.
+	beginsLater bool
 	// What the newest claim took over after its lease; nil if it took over nothing.
 	unknown *oncewardv1.Ambiguous
 	// When the claim that it took over was granted.
@@ -68,7 +70,7 @@ func (s *Service) find(of named) *record {
 		return nil
 	}
 	switch {
-	case found.State == oncewardv1.Record_STATE_IN_PROGRESS && found.leaseLeft(s.now) <= 0 &&
+	case found.State == oncewardv1.Record_STATE_IN_PROGRESS && found.leaseLeft(s.now) <= 0 && !found.beginsLater &&
 		s.policyOf(of.GetNamespace()).holds(s.now.Sub(found.GetFirstClaimedAt().AsTime())):
 		found.State = oncewardv1.Record_STATE_AMBIGUOUS
 	case found.State == oncewardv1.Record_STATE_COMPLETED && !found.GetResultExpiresAt().AsTime().After(s.now):
@@ -212,7 +214,7 @@ func (s *Service) grant(request *oncewardv1.ClaimRequest, previous *record, poli
 		lease = 0
 	}
 	s.lastToken++
-	granted := &record{claimID: request.GetClaimId(), lease: lease, Record: &oncewardv1.Record{
+	granted := &record{claimID: request.GetClaimId(), lease: lease, beginsLater: request.GetMarksBegin(), Record: &oncewardv1.Record{
 		Namespace: request.GetNamespace(), Key: request.GetKey(), Owner: request.GetOwner(),
 		State: oncewardv1.Record_STATE_IN_PROGRESS, FencingToken: s.lastToken, Attempt: previous.GetAttempt() + 1,
 		Fingerprint: previous.GetFingerprint(), Checkpoint: previous.GetCheckpoint(),
@@ -220,7 +222,10 @@ func (s *Service) grant(request *oncewardv1.ClaimRequest, previous *record, poli
 		LeaseExpiresAt: timestamppb.New(s.now.Add(lease)),
 		ExpiresAt:      timestamppb.New(s.now.Add(max(policy.kept(policy.KeyRetention), lease))),
 	}}
-	if state := previous.GetState(); state == oncewardv1.Record_STATE_AMBIGUOUS || state == oncewardv1.Record_STATE_IN_PROGRESS {
+	state := previous.GetState()
+	isOver := state == oncewardv1.Record_STATE_AMBIGUOUS || state == oncewardv1.Record_STATE_IN_PROGRESS
+	if isOver && !previous.beginsLater {
+		granted.beginsLater = false
 		granted.begunAt = previous.GetClaimedAt()
 		granted.unknown = &oncewardv1.Ambiguous{
 			Owner: previous.GetOwner(), Attempt: previous.GetAttempt(), LeaseExpiredAt: previous.GetLeaseExpiresAt(),
@@ -337,6 +342,7 @@ func (s *Service) ExtendLease(
 			lease = request.GetLease().AsDuration()
 		}
 		left := max(lease, held.leaseLeft(s.now))
+		held.beginsLater = held.beginsLater && !request.GetBegin()
 		held.State = oncewardv1.Record_STATE_IN_PROGRESS
 		held.LeaseExpiresAt = timestamppb.New(s.now.Add(left))
 		if held.GetExpiresAt().AsTime().Before(s.now.Add(left)) {

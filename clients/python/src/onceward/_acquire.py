@@ -151,6 +151,7 @@ def request_of(operation: Operation) -> ClaimRequest:
         owner=operation.owner,
         accept_ambiguous=operation.accept_ambiguous or operation.resolve is not None,
         completion=Completion() if operation.completes else None,
+        marks_begin=operation.marks_begin,
     )
     if operation.key_created_at is not None:
         request.key_created_at.FromDatetime(operation.key_created_at)

@@ -67,6 +67,15 @@ class Claim(BaseClaim):
         self._client = client
         self._lost = lost
 
+    def begin(self) -> None:
+        """Marks that the effect begins, with the option ``marks_begin``, and prolongs the lease.
+
+        Call it right before the effect. It does nothing without the option, and once it has succeeded.
+
+        :raises OncewardError: as ``save_checkpoint``; then the effect must not begin.
+        """
+        self._client._calls.drive(self._held.begin())
+
     def save_checkpoint(self, name: str, state: Any = None) -> None:
         """Saves this attempt's progress for a later attempt that takes over, and prolongs the lease.
 
@@ -278,7 +287,8 @@ class Onceward:
         """Claims for a ``with`` block, which calls ``complete`` unless the operation was done before.
 
         A block that ends without ``complete`` or ``release``, such as by an early ``return``, leaves the
-        outcome unknown; an error ends it as an error of ``run``'s function.
+        outcome unknown, unless ``begin`` was still to mark it; an error ends it as an error of ``run``'s
+        function.
         """
         operation = operation_of(namespace, key, options, self._defaults)
         with self._running():
@@ -294,6 +304,8 @@ class Onceward:
                     if not scope._ended:
                         self._calls.drive(finish(held, Effect(error=error)))
                     raise
+                if not scope._ended and held.settle_unbegun():
+                    self._calls.drive(held.release(NoEffectError()))
 
     def close(self, timeout_ms: int | None = None) -> None:
         """Refuses new runs, ends waiting ones with CLOSED, waits for running functions, and closes the
@@ -342,6 +354,12 @@ class Onceward:
                     searched = _effect_of(operation.resolve, claim)
                     found = self._calls.drive(settle_search(held, searched, wait_until_ms))
                     held.is_interrupted = False
+                if operation.resolve is not None and found is None:
+                    try:
+                        self._calls.drive(held.begin())
+                    except BaseException:
+                        self._calls.drive(held.give_back("not begun"))
+                        raise
                 if not isinstance(found, StillOpen):
                     yield (held, claim) if found is None else found
                     return

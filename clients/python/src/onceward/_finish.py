@@ -6,6 +6,7 @@ import asyncio
 import concurrent.futures
 import re
 import sys
+import threading
 from collections.abc import Iterator
 from datetime import datetime, timezone
 from typing import Any, Literal
@@ -57,6 +58,10 @@ class Held:
         self.is_interrupted = False
         #: What the caller handles is the context of each error of the function, and not about the function.
         self.handled_before = sys.exc_info()[1]
+        #: False until ``begin`` is called, of a claim that marks this and took over no unknown outcome.
+        self._may_have_begun = not operation.marks_begin or lease is None or unknown is not None
+        self._is_marked = self._is_settled = False
+        self._beginning = threading.Lock()
 
     @property
     def fencing_token(self) -> int:
@@ -109,6 +114,7 @@ class Held:
         lease = self.lease
         if lease is None:
             return None
+        self.settle_unbegun()
         left_ms = max(0, lease.ends_at_ms - lease_now_ms())
         give_up_at_ms = now_ms() + left_ms + max(self.operation.timeout_ms, lease.length_ms)
         request = CompleteRequest(**self._name(), result=result)
@@ -147,12 +153,31 @@ class Held:
             # A claim that can't be released ends with its lease.
             return
 
-    def save_checkpoint(self, name: str, state: Any) -> Flow[None]:
-        """Saves a checkpoint, and prolongs the lease, which lasts when this returns.
+    def begin(self) -> Flow[None]:
+        """Marks that the effect begins, and prolongs the lease. :raises OncewardError:"""
+        if not self.operation.marks_begin or self._is_marked:
+            return
+        with self._beginning:
+            if self._is_settled:
+                # A function that was abandoned before it began may still run.
+                raise lease_lost(self.ref)
+            # A mark whose answer is lost may be stored.
+            self._may_have_begun = True
+        yield from self._renew(ExtendLeaseRequest(**self._name(), begin=True))
+        self._is_marked = True
 
-        :raises OncewardError:
-        """
-        request = ExtendLeaseRequest(**self._name(), checkpoint=write_checkpoint(name, state))
+    def settle_unbegun(self) -> bool:
+        """Returns whether there was no effect, because ``begin`` was to mark it; from now on, it can't."""
+        with self._beginning:
+            self._is_settled = not self._may_have_begun
+            return self._is_settled
+
+    def save_checkpoint(self, name: str, state: Any) -> Flow[None]:
+        """Saves a checkpoint, and prolongs the lease. :raises OncewardError:"""
+        yield from self._renew(ExtendLeaseRequest(**self._name(), checkpoint=write_checkpoint(name, state)))
+
+    def _renew(self, request: ExtendLeaseRequest) -> Flow[None]:
+        """Extends the lease, which lasts when this returns; does nothing without one."""
         lease = self.lease
         if lease is None:
             return
@@ -211,20 +236,22 @@ def finish(held: Held, effect: Effect) -> Flow[RunResult[Any]]:
 
 def judge(held: Held, error: BaseException) -> TerminalError | Literal["release", "unknown"]:
     """Returns what an error of the function means for its claim: the error to be stored, that there was no
-    effect, or that its outcome is unknown.
+    effect, or that its outcome is unknown. Before a claim that marks when its effect begins has done so,
+    there was none.
     """
     if held.marked is not None:
         return "unknown"
+    unclear: Literal["release", "unknown"] = "release" if held.settle_unbegun() else "unknown"
     word = _own_word(error, held.handled_before)
     if word is not None:
-        return "release" if isinstance(word, NoEffectError) else "unknown"
+        return "release" if isinstance(word, NoEffectError) else unclear
     terminal = _terminal_error_of(error, held.operation)
     if terminal is not None:
         return terminal
     is_lost = held.lease is not None and held.lease.lost is not None
     if is_lost or held.is_interrupted or _is_interruption(error, held.handled_before):
-        return "unknown"
-    return held.operation.on_error
+        return unclear
+    return unclear if held.operation.on_error == "unknown" else "release"
 
 
 def _own_word(error: BaseException, handled_before: BaseException | None) -> BaseException | None:

@@ -73,6 +73,11 @@ class OnceOptions(ClaimOptions, total=False):
     #: was. Not called with ``accept_ambiguous``. With a client for asyncio it may be a coroutine function.
     #: ``once`` passes it the function's arguments, too, and an agent the call.
     resolve: Callable[..., Any] | None
+    #: Whether ``claim.begin()`` marks when the effect begins, so that a crash or an error before that is not
+    #: ambiguous: the next delivery runs, regardless of policy and ``on_error``, unless the error is terminal.
+    #: The function calls ``begin`` right before its effect; with ``resolve``, the run does so before the
+    #: function. It costs a call. Default: False.
+    marks_begin: bool
     #: Whether an error of the function releases the claim, which is the default, or is stored as a
     #: TerminalError.
     classify_error: Callable[[Exception], Classification] | None
@@ -147,6 +152,7 @@ class Operation:
     on_error: OnError = "release"
     key_created_at: datetime | None = None
     resolve: Callable[..., Any] | None = None
+    marks_begin: bool = False
     codec: Codec = field(default_factory=JsonCodec)
     #: The id of its claims.
     claim_id: str = field(default_factory=lambda: str(uuid.uuid4()))
@@ -208,6 +214,9 @@ def operation_of(namespace: str, key: str, options: RunOptions, defaults: Defaul
     resolve = options.get("resolve")
     if resolve is not None and not callable(resolve):
         violations.append(Violation("resolve", "must be a function"))
+    marks_begin = options.get("marks_begin", False)
+    if not isinstance(marks_begin, bool):
+        violations.append(Violation("marks_begin", "must be True or False"))
     violations += text_violations("key", key, 1, MAX_KEY_BYTES)
     raise_if_any(violations)
     return Operation(
@@ -225,6 +234,7 @@ def operation_of(namespace: str, key: str, options: RunOptions, defaults: Defaul
         on_error=on_error,
         key_created_at=key_created_at,
         resolve=resolve,
+        marks_begin=marks_begin,
         codec=codec or (JsonCodec() if returns is None else codec_of(returns)),
     )
 

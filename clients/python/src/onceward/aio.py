@@ -77,6 +77,15 @@ class Claim(BaseClaim):
         self._client = client
         self._lost = lost
 
+    async def begin(self) -> None:
+        """Marks that the effect begins, with the option ``marks_begin``, and prolongs the lease.
+
+        Call it right before the effect. It does nothing without the option, and once it has succeeded.
+
+        :raises OncewardError: as ``save_checkpoint``; then the effect must not begin.
+        """
+        await self._client._calls.drive(self._held.begin())
+
     async def save_checkpoint(self, name: str, state: Any = None) -> None:
         """Saves this attempt's progress for a later attempt that takes over, and prolongs the lease.
 
@@ -247,7 +256,8 @@ class Onceward:
         """Claims for an ``async with`` block, which calls ``complete`` unless the operation was done before.
 
         A block that ends without ``complete`` or ``release``, such as by an early ``return``, leaves the
-        outcome unknown; an error ends it as an error of ``run``'s function.
+        outcome unknown, unless ``begin`` was still to mark it; an error ends it as an error of ``run``'s
+        function.
         """
         operation = operation_of(namespace, key, options, self._defaults)
         with _Counted(self._work):
@@ -263,6 +273,8 @@ class Onceward:
                     if not scope._ended:
                         await self._shielded(finish(held, Effect(error=error)))
                     raise
+                if not scope._ended and held.settle_unbegun():
+                    await self._shielded(held.release(NoEffectError()))
 
     async def close(self, timeout_ms: int | None = None) -> None:
         """Refuses new runs, ends waiting ones with CLOSED, waits for running functions, and closes the
@@ -304,6 +316,12 @@ class Onceward:
                     searched = await _effect_of(operation.resolve, claim)
                     found = await self._shielded(settle_search(held, searched, wait_until_ms))
                     held.is_interrupted = False
+                if operation.resolve is not None and found is None:
+                    try:
+                        await self._shielded(held.begin())
+                    except BaseException:
+                        await self._shielded(held.give_back("not begun"))
+                        raise
                 if not isinstance(found, StillOpen):
                     yield (held, claim) if found is None else found
                     return

@@ -90,6 +90,7 @@ class MessageOptions(TypedDict, total=False):
     owner: str | None
     classify_error: Callable[[Exception], Literal["release", "terminal"]] | None
     on_error: OnError | None
+    marks_begin: bool
     #: Finds out what became of an earlier attempt; gets the claim and the message.
     resolve: Callable[..., Any] | None
     #: After how many attempts the operation fails permanently, 1-1,000,000; None for never. An error of the

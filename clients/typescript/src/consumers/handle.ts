@@ -44,8 +44,9 @@ export function createHandler<Message, Value>(
   keyOf: (message: Message) => string | undefined,
   fn: (message: Message, claim: Claim) => Value | Promise<Value>,
 ): (message: Message, options?: Pick<RunOptions, "signal">) => Promise<Delivery<HandledValue<Value>>> {
-  const { namespace, mode, waitMs = 0, leaseMs, timeoutMs, owner, classifyError, onError } = options;
-  const common = { namespace, mode, waitMs, leaseMs, timeoutMs, owner, classifyError, onError };
+  const { namespace, mode, waitMs = 0, leaseMs, timeoutMs, owner, classifyError } = options;
+  const { onError, marksBegin } = options;
+  const common = { namespace, mode, waitMs, leaseMs, timeoutMs, owner, classifyError, onError, marksBegin };
   checkFunction("fn", fn);
   checkRunOptions({ ...common, key: "any", resolve: resolveFor({} as Message, options.resolve) });
   for (const name of ["key", "fingerprint", "keyCreatedAt", "onDelivery", "resolve"] as const) {

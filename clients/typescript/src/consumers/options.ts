@@ -7,7 +7,7 @@ import type { Delivery } from "./delivery.ts";
 export interface ConsumerOptions<Message>
   extends Pick<
     RunOptions,
-    "namespace" | "leaseMs" | "waitMs" | "timeoutMs" | "owner" | "classifyError" | "onError"
+    "namespace" | "leaseMs" | "waitMs" | "timeoutMs" | "owner" | "classifyError" | "onError" | "marksBegin"
   > {
   /**
    * `at-most-once`: the record exists before the function runs, as in `run`. A message whose function threw has failed, and is not

@@ -3,8 +3,13 @@ import { durationMs } from "@bufbuild/protobuf/wkt";
 import { OncewardError, type SavedCheckpoint } from "../errors/errors.ts";
 import { errorAbout, errorFromCall } from "../errors/mapping.ts";
 import { truncateUtf8 } from "../errors/violations.ts";
-import type { Claimed, CompleteResponse, ExtendLeaseResponse } from "../gen/onceward/v1/idempotency_pb.ts";
-import type { CheckpointSchema, ResultSchema } from "../gen/onceward/v1/record_pb.ts";
+import type {
+  Claimed,
+  CompleteResponse,
+  ExtendLeaseRequestSchema,
+  ExtendLeaseResponse,
+} from "../gen/onceward/v1/idempotency_pb.ts";
+import type { ResultSchema } from "../gen/onceward/v1/record_pb.ts";
 import { deriveKey } from "../keys/keys.ts";
 import { MAX_RELEASE_REASON_BYTES } from "../wire/limits.ts";
 import type { Calls } from "./calls.ts";
@@ -45,6 +50,13 @@ export interface Claim {
    */
   readonly signal: AbortSignal;
   /**
+   * Marks that the effect begins, with the option `marksBegin`, and prolongs the lease: call it right before the effect, which may begin
+   * once this resolves. It does nothing without the option, if it has succeeded before, or if not guarded.
+   *
+   * @throws OncewardError, as `saveCheckpoint`; then the effect must not begin.
+   */
+  begin(): Promise<void>;
+  /**
    * Saves this attempt's progress for a later attempt that takes over, and prolongs the lease. Replaces the last
    * checkpoint. Once it resolves, the lease lasts, so that the next step may begin. Does nothing if not guarded.
    *
@@ -73,6 +85,8 @@ export interface RunningClaim extends Claim {
   readonly judging: Judging;
   /** As `UnresolvedClaim` has it; 0 if the outcome of no earlier attempt is unknown. */
   readonly msSinceEffectMayHaveBegun: number;
+  /** False until `begin` is called, of a claim that marks this and took over no unknown outcome: there was no effect. */
+  readonly mayHaveBegun: boolean;
   /** The error of `outcomeUnknown`, once it was called. */
   readonly unknownBecause: OutcomeUnknownError | undefined;
   /**
@@ -98,7 +112,12 @@ export class ClaimAbandoned extends OncewardError {
 }
 
 /** The operation of a claim, and how errors of its function are judged. */
-type ClaimName = Judging & { readonly namespace: string; readonly key: string };
+interface ClaimName extends Judging {
+  readonly namespace: string;
+  readonly key: string;
+  readonly claimId?: string | undefined;
+  readonly marksBegin?: boolean | undefined;
+}
 
 /** What a claim does without the service. */
 abstract class NamedClaim {
@@ -132,6 +151,9 @@ interface UnknownSince {
   readonly atMs: number;
 }
 
+/** What an ExtendLease saves besides the lease. */
+type Saved = Pick<MessageInitShape<typeof ExtendLeaseRequestSchema>, "begin" | "checkpoint">;
+
 /** A claim that this process holds. */
 export class HeldClaim extends NamedClaim implements RunningClaim {
   readonly guarded = true;
@@ -145,6 +167,10 @@ export class HeldClaim extends NamedClaim implements RunningClaim {
   /** The signal of the run's caller. */
   readonly #callers: AbortSignal | undefined;
   readonly #stopListening: () => void;
+  readonly #marksBegin: boolean;
+  mayHaveBegun: boolean;
+  #isMarked = false;
+  #isSettled = false;
 
   constructor(
     calls: Calls,
@@ -166,6 +192,9 @@ export class HeldClaim extends NamedClaim implements RunningClaim {
     this.#calls = calls;
     this.#timeoutMs = timeoutMs;
     this.#callers = signal;
+    this.#marksBegin = name.marksBegin === true;
+    // With the id of an earlier process, the claim may be the one whose effect that has begun.
+    this.mayHaveBegun = !this.#marksBegin || granted.unknown !== undefined || name.claimId !== undefined;
     this.#lease = new Lease((timeoutMs) => this.#extendLease({}, timeoutMs), onLost, this.#ref());
     this.#lease.granted(
       sentAtMs,
@@ -189,14 +218,28 @@ export class HeldClaim extends NamedClaim implements RunningClaim {
     return this.#unknown === undefined ? 0 : this.#unknown.forMs + leaseNowMs() - this.#unknown.atMs;
   }
 
+  async begin(): Promise<void> {
+    if (!this.#marksBegin || this.#isMarked) return;
+    // A function that was abandoned before it began may still run.
+    if (this.#isSettled) throw leaseLost(this.#ref());
+    // A mark whose answer is lost may be stored.
+    this.mayHaveBegun = true;
+    await this.#renew({ begin: true });
+    this.#isMarked = true;
+  }
+
   async saveCheckpoint(name: string, state?: unknown): Promise<void> {
-    const checkpoint: MessageInitShape<typeof CheckpointSchema> = writeCheckpoint(name, state);
+    await this.#renew({ checkpoint: writeCheckpoint(name, state) });
+  }
+
+  /** Extends the lease, which lasts when this resolves. @throws OncewardError. */
+  async #renew(saved: Saved): Promise<void> {
     // An answer that comes late shows nothing: another holder may have taken over in the meantime.
     for (let answers = 0; answers === 0 || this.#lease.isOver; answers++) {
       if (answers > MAX_LATE_ANSWERS) throw leaseLost(this.#ref());
       await retrying(async () => {
         const sentAtMs = leaseNowMs();
-        const { leaseRemaining } = await this.#extendLease({ checkpoint });
+        const { leaseRemaining } = await this.#extendLease(saved);
         if (leaseRemaining !== undefined) this.#lease.granted(sentAtMs, durationMs(leaseRemaining));
       }, performance.now() + this.#timeoutMs);
     }
@@ -207,6 +250,7 @@ export class HeldClaim extends NamedClaim implements RunningClaim {
    * lasted: by then another caller that wants the key has taken over.
    */
   async complete(result: MessageInitShape<typeof ResultSchema>): Promise<CompleteResponse> {
+    this.#isSettled = true;
     const giveUpAtMs =
       performance.now() +
       Math.max(0, this.#lease.endsAtMs - leaseNowMs()) +
@@ -216,6 +260,7 @@ export class HeldClaim extends NamedClaim implements RunningClaim {
 
   /** Releases the claim, so that a retry runs at once. If the service is unreachable, the claim ends with its lease. */
   async release(reason: string, giveBack = false): Promise<void> {
+    this.#isSettled = true;
     const text = truncateUtf8(reason.replaceAll("\0", ""), MAX_RELEASE_REASON_BYTES);
     await retrying(
       () => this.#calls.release({ ...this.#ref(), reason: text, giveBack }),
@@ -234,10 +279,7 @@ export class HeldClaim extends NamedClaim implements RunningClaim {
   }
 
   /** @throws OncewardError that names this claim: the function may see errors of several runs. */
-  async #extendLease(
-    saved: { readonly checkpoint?: MessageInitShape<typeof CheckpointSchema> },
-    timeoutMs?: number,
-  ): Promise<ExtendLeaseResponse> {
+  async #extendLease(saved: Saved, timeoutMs?: number): Promise<ExtendLeaseResponse> {
     try {
       return await this.#calls.extendLease({ ...this.#ref(), ...saved }, timeoutMs);
     } catch (cause) {
@@ -257,6 +299,7 @@ export class UnguardedClaim extends NamedClaim implements RunningClaim {
   readonly attempt: number = 0;
   readonly checkpoint = undefined;
   readonly msSinceEffectMayHaveBegun = 0;
+  readonly mayHaveBegun = true;
   /** That of the run's caller: there is no lease to lose. */
   readonly signal: AbortSignal;
 
@@ -267,6 +310,8 @@ export class UnguardedClaim extends NamedClaim implements RunningClaim {
     super(name);
     this.signal = signal;
   }
+
+  async begin(): Promise<void> {}
 
   /** Checks the checkpoint as a held claim does, and drops it. */
   async saveCheckpoint(name: string, state?: unknown): Promise<void> {

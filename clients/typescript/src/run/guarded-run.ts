@@ -22,18 +22,21 @@ export interface AnswerOptions {
 /** The options of `run` that HTTP and RPC adapters pass to it unchanged, and those of `guardedRun`. */
 export interface AdapterRunOptions
   extends AnswerOptions,
-    Pick<RunOptions, "namespace" | "leaseMs" | "timeoutMs" | "owner" | "onUnavailable" | "onError"> {}
+    Pick<
+      RunOptions,
+      "namespace" | "leaseMs" | "timeoutMs" | "owner" | "onUnavailable" | "onError" | "marksBegin"
+    > {}
 
 /** Returns an adapter's options that are `run`'s or `guardedRun`'s. @throws InvalidRequestError for an invalid `answerAfterMs`. */
 export function pickRunOptions(
   options: AdapterRunOptions & { readonly stores?: unknown },
 ): AdapterRunOptions & Pick<RunOptions, "stores"> {
-  const { namespace, leaseMs, timeoutMs, owner, onUnavailable, onError, answerAfterMs } = options;
+  const { namespace, leaseMs, timeoutMs, owner, onUnavailable, onError, marksBegin, answerAfterMs } = options;
   const isDuration = Number.isInteger(answerAfterMs ?? 0) && (answerAfterMs ?? 0) >= 0;
   if (!isDuration || (answerAfterMs ?? 0) > MAX_TIMER_MS)
     throw refusedField("answerAfterMs", `must be a whole number of milliseconds, 0-${MAX_TIMER_MS}`);
   const stores = options.stores === "mark" ? options.stores : undefined;
-  return { namespace, leaseMs, timeoutMs, owner, onUnavailable, onError, answerAfterMs, stores };
+  return { namespace, leaseMs, timeoutMs, owner, onUnavailable, onError, marksBegin, answerAfterMs, stores };
 }
 
 /** The options of HTTP and RPC adapters that both have. */

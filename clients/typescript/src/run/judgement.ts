@@ -10,19 +10,20 @@ export type Judgement = TerminalError | "release" | "unknown";
 /**
  * Judges the error of a claim's function. Only the function's own word says that there was no effect, or which: an interruption, by the
  * claim's signal or a timeout, shows nothing, because a provider may have the request. Other errors mean no effect, unless `onError`
- * says that they don't.
+ * says that they don't. Before a claim that marks when its effect begins has done so, there was none.
  */
 export function judge(
   error: unknown,
-  { signal }: Pick<RunningClaim, "signal">,
+  { signal, mayHaveBegun = true }: Pick<RunningClaim, "signal"> & Partial<RunningClaim>,
   { classifyError, onError = "release" }: Judging,
 ): Judgement {
+  const unclear = mayHaveBegun ? "unknown" : "release";
   if (error instanceof TerminalError) return error;
-  if (error instanceof ClaimAbandoned) return "unknown";
+  if (error instanceof ClaimAbandoned) return unclear;
   const word = ownWordOf(error);
-  if (word !== undefined) return word instanceof OutcomeUnknownError ? "unknown" : "release";
+  if (word !== undefined) return word instanceof OutcomeUnknownError ? unclear : "release";
   if (classifyError !== undefined && isTerminal(error, classifyError)) return terminalFrom(error);
-  return signal.aborted || isInterruption(error) ? "unknown" : onError;
+  return signal.aborted || isInterruption(error) || onError === "unknown" ? unclear : "release";
 }
 
 /** Judges the error of a claim's function by the options of its run, as the run does. */

@@ -61,6 +61,17 @@ export function stillOpenError(
   });
 }
 
+/** Marks the begin of a function that may run. @throws OncewardError, or why the run ended; the record is then given back. */
+export async function beginOrGiveBack(claim: RunningClaim): Promise<void> {
+  try {
+    await claim.begin();
+    claim.signal.throwIfAborted();
+  } catch (cause) {
+    await giveBack(claim, "not begun");
+    throw cause;
+  }
+}
+
 /** Never rejects: a claim that can't be given back ends with its lease, and the record is ambiguous again, or lapsed. */
 async function giveBack(claim: RunningClaim, reason: string): Promise<void> {
   await Promise.allSettled([claim.release(reason, true)]);

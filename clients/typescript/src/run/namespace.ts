@@ -26,6 +26,7 @@ export type NamespaceDefaults = Pick<
   | "onError"
   | "describeError"
   | "resolve"
+  | "marksBegin"
 >;
 
 /** The options of a wrapped function: how to name its operation, and how to run it. */

@@ -101,6 +101,12 @@ export interface RunOptions extends Judging {
    */
   readonly resolve?: Resolve | undefined;
   /**
+   * Whether `claim.begin()` marks when the effect begins, so that a crash or an error before that is not ambiguous: the next delivery
+   * runs, regardless of policy and `onError`, unless the error is terminal. The function awaits `begin` right before its effect; with
+   * `resolve`, the run does so before the function. It costs a call. Default: false.
+   */
+  readonly marksBegin?: boolean | undefined;
+  /**
    * Ends the run for this caller. Before the function runs, the run rejects at once with the signal's reason, and a claim
    * that is granted nevertheless is released. While the function runs, `claim.signal` aborts with the same reason; the
    * function decides how it ends, and its outcome is stored. Default: none.
@@ -179,7 +185,9 @@ function checkShared(violations: Violation[], options: NamespaceRunOptions): voi
   }
   checkDuration(violations, "leaseMs", options.leaseMs, MIN_LEASE_MS, MAX_LEASE_MS);
   checkDefaults(violations, options);
-  const { mode, stores, onInProgress, onUnavailable, resolve } = options;
+  const { mode, stores, onInProgress, onUnavailable, resolve, marksBegin } = options;
+  if (marksBegin !== undefined && typeof marksBegin !== "boolean")
+    violations.push({ field: "marksBegin", description: "must be true or false" });
   if (stores !== undefined && stores !== "mark") {
     violations.push({ field: "stores", description: 'must be "mark" or unset' });
   }

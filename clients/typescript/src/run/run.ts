@@ -19,7 +19,7 @@ import { describe } from "./describe-error.ts";
 import type { Observer } from "./events.ts";
 import { GUARD_OFF, guardOff } from "./guard-switch.ts";
 import { judgeUnder } from "./judgement.ts";
-import { type Found, lookFirst, stillOpenError } from "./look-first.ts";
+import { beginOrGiveBack, type Found, lookFirst, stillOpenError } from "./look-first.ts";
 import { OutcomeUnknownError } from "./outcome-unknown.ts";
 import type { Resolution } from "./resolution.ts";
 import { replay, replayOutcome } from "./result-codec.ts";
@@ -100,22 +100,30 @@ async function callFunction(
 }
 
 /**
- * Asks `resolve` about an earlier attempt, if there is one whose outcome is unknown. Returns undefined if nothing is to be asked.
+ * Asks `resolve` about an earlier attempt, if there is one whose outcome is unknown, and marks the begin of a function that may run.
+ * Returns undefined without `resolve`.
  *
- * @throws as `lookFirst`; InProgressError if the outcome is still open for longer than the run may wait.
+ * @throws as `lookFirst` and `Claim.begin`; InProgressError if the outcome is still open for longer than the run may wait.
  */
 async function resolveFirst(attempt: RunAttempt): Promise<Found | undefined> {
   const { calls, claim, acquired, options, defaults, observer } = attempt;
   const { resolve, acceptAmbiguous, describeError = defaults.describeError } = options;
-  if (resolve === undefined || acceptAmbiguous || acquired.kind !== "claimed") return undefined;
+  if (resolve === undefined || acquired.kind !== "claimed") return undefined;
   const { unknown } = acquired;
-  if (unknown === undefined) return undefined;
   const onFound = (kind: Resolution["kind"]) =>
     observer.emit({ type: "resolved", attempt: claim.attempt, found: kind });
   try {
-    const found = await lookFirst(calls, claim, resolve, unknown, describeError, onFound);
-    if (found.kind === "still-open" && performance.now() + found.retryAfterMs > attempt.waitUntilMs)
+    const found: Found =
+      unknown === undefined || acceptAmbiguous
+        ? { kind: "did-not-happen" }
+        : await lookFirst(calls, claim, resolve, unknown, describeError, onFound);
+    if (
+      unknown &&
+      found.kind === "still-open" &&
+      performance.now() + found.retryAfterMs > attempt.waitUntilMs
+    )
       throw stillOpenError(claim, unknown, found.retryAfterMs);
+    if (found.kind === "did-not-happen") await beginOrGiveBack(claim);
     return found;
   } catch (cause) {
     const reason = isEnd(cause, options.signal) ? "ABORTED" : errorFromCall(cause).reason;
@@ -191,7 +199,7 @@ async function acquireFor(
 }
 
 async function toRequest(options: RunOptions, defaultOwner: string): Promise<ClaimInit> {
-  const { namespace, key, fingerprint, leaseMs, owner = defaultOwner, resolve } = options;
+  const { namespace, key, fingerprint, leaseMs, owner = defaultOwner, resolve, marksBegin } = options;
   const acceptAmbiguous = options.acceptAmbiguous === true || resolve !== undefined;
   const { keyCreatedAt, claimId = crypto.randomUUID(), mode } = options;
   return {
@@ -203,7 +211,10 @@ async function toRequest(options: RunOptions, defaultOwner: string): Promise<Cla
     ...(fingerprint !== undefined && { fingerprint: await fingerprintWithFiles(fingerprint) }),
     ...(mode === "at-most-once"
       ? { completion: {} }
-      : leaseMs !== undefined && { lease: durationFromMs(leaseMs) }),
+      : {
+          ...(leaseMs !== undefined && { lease: durationFromMs(leaseMs) }),
+          ...(marksBegin && { marksBegin }),
+        }),
     ...(keyCreatedAt !== undefined && { keyCreatedAt: timestampFromDate(keyCreatedAt) }),
   };
 }

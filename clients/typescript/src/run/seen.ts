@@ -6,7 +6,7 @@ import { type CodecRunOptions, checkRunOptions, type RunOptions, type RunResult 
 /** Names the key that may have been seen, and says how to ask. */
 export type SeenOptions = Omit<
   RunOptions,
-  "mode" | "stores" | "leaseMs" | "classifyError" | "onError" | "describeError" | "resolve"
+  "mode" | "stores" | "leaseMs" | "classifyError" | "onError" | "describeError" | "resolve" | "marksBegin"
 >;
 
 /** The same for many keys, which share the options. */

@@ -41,6 +41,8 @@ interface Held {
   readonly leaseMs: number;
   /** Kept beyond its retention, to distinguish a repeated Complete from a different one. Unset if the claim completed the record. */
   result?: Result;
+  /** Whether the newest claim marks when its effect begins, and has not: its lease ends without an unknown outcome. */
+  beginsLater: boolean;
   /** The record that the newest claim took over after its lease. */
   readonly unknown?: KnownRecord | undefined;
   /** The token of the newest claim, if it was given back: that and the record's own give back nothing more. */
@@ -185,7 +187,7 @@ export class MemoryService {
 
   /** @param previous the record that the claim takes over, as a further attempt; undefined for a new operation. */
   #grant(request: ClaimRequest, policy: ResolvedPolicy, previous: Held | undefined): Held {
-    const { namespace, key, owner, claimId, lease, completion } = request;
+    const { namespace, key, owner, claimId, lease, completion, marksBegin } = request;
     const nowMs = this.#clock.nowMs;
     const grantedLeaseMs = lease === undefined ? policy.defaultLeaseMs : durationMs(lease);
     const leaseMs = completion === undefined ? grantedLeaseMs : 0;
@@ -204,14 +206,16 @@ export class MemoryService {
       expiresAt: timestampFromMs(nowMs + Math.max(policy.keptS * 1000, leaseMs)),
       ...(checkpoint && { checkpoint }),
     });
-    const isUnknown = previous !== undefined && previous.record.state !== Record_State.RELEASED;
+    const isUnknown =
+      previous !== undefined && previous.record.state !== Record_State.RELEASED && !previous.beginsLater;
     if (completion !== undefined) {
       record.state = Record_State.COMPLETED;
       record.result = create(ResultSchema, { kind: Result_Kind.SUCCESS });
       record.completedAt = record.claimedAt;
       record.resultExpiresAt = record.expiresAt;
     }
-    const held = { record, claimId, leaseMs, unknown: isUnknown ? previous.record : undefined };
+    const beginsLater = marksBegin && !isUnknown;
+    const held = { record, claimId, leaseMs, beginsLater, unknown: isUnknown ? previous.record : undefined };
     this.#byName.set(nameOf(record), held);
     return held;
   }
@@ -276,12 +280,14 @@ export class MemoryService {
     return this.#faults.around("extendLease", () => {
       const { lease, checkpoint } = request;
       checkExtendLease(request, this.#policyFor(request.namespace));
-      const { record, leaseMs } = this.#own(request);
+      const held = this.#own(request);
+      const { record, leaseMs } = held;
       if (record.state === Record_State.COMPLETED) throw alreadyCompleted();
       if (record.state === Record_State.RELEASED) throw alreadyReleased();
       const nowMs = this.#clock.nowMs;
       const endMs = nowMs + (lease === undefined ? leaseMs : durationMs(lease));
       const leaseEndMs = Math.max(endMs, timeMs(record.leaseExpiresAt));
+      if (request.begin) held.beginsLater = false;
       record.state = Record_State.IN_PROGRESS;
       record.leaseExpiresAt = timestampFromMs(leaseEndMs);
       record.expiresAt = timestampFromMs(Math.max(leaseEndMs, timeMs(record.expiresAt)));
@@ -306,7 +312,7 @@ export class MemoryService {
     const { record } = held;
     const isLapsed = record.state === Record_State.IN_PROGRESS && timeMs(record.leaseExpiresAt) <= nowMs;
     const { reclaimWithinS } = this.#policyFor(record.namespace);
-    if (isLapsed && timeMs(record.firstClaimedAt) + reclaimWithinS * 1000 <= nowMs)
+    if (isLapsed && !held.beginsLater && timeMs(record.firstClaimedAt) + reclaimWithinS * 1000 <= nowMs)
       record.state = Record_State.AMBIGUOUS;
     record.resultExpired = record.state === Record_State.COMPLETED && timeMs(record.resultExpiresAt) <= nowMs;
     if (record.resultExpired) delete record.result;

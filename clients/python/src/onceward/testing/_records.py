@@ -56,6 +56,9 @@ class _Held:
     record: Record
     claim_id: str
     lease_ms: int
+    #: Whether the newest claim marks when its effect begins, and has not: its lease ends without an unknown
+    #: outcome.
+    begins_later: bool = False
     #: Kept beyond its retention, to distinguish a repeated Complete from a different one. None: the claim
     #: completed the record.
     result: Result | None = None
@@ -193,9 +196,13 @@ class Records:
             record.result.kind = Result.KIND_SUCCESS
             record.completed_at.CopyFrom(now)
             record.result_expires_at.CopyFrom(record.expires_at)
-        held = _Held(record, request.claim_id, lease_ms)
-        if previous is not None and previous.record.state != Record.STATE_RELEASED:
-            held.unknown = previous.record
+        held = _Held(record, request.claim_id, lease_ms, request.marks_begin)
+        if (
+            previous is not None
+            and previous.record.state != Record.STATE_RELEASED
+            and not previous.begins_later
+        ):
+            held.unknown, held.begins_later = previous.record, False
         self._by_name[(request.namespace, request.key)] = held
         return held
 
@@ -260,6 +267,8 @@ class Records:
         record.expires_at.FromMilliseconds(max(record.expires_at.ToMilliseconds(), end_ms))
         if request.HasField("checkpoint"):
             record.checkpoint.CopyFrom(request.checkpoint)
+        if request.begin:
+            held.begins_later = False
         return ExtendLeaseResponse(
             lease_expires_at=record.lease_expires_at,
             lease_remaining=_duration(end_ms - self.now_ms),
@@ -280,7 +289,7 @@ class Records:
         record = held.record
         lapsed = record.lease_expires_at.ToMilliseconds() <= self.now_ms
         age_ms = self.now_ms - record.first_claimed_at.ToMilliseconds()
-        is_held = age_ms >= reclaimed_ms(self._policy_of(namespace))
+        is_held = age_ms >= reclaimed_ms(self._policy_of(namespace)) and not held.begins_later
         if record.state == Record.STATE_IN_PROGRESS and lapsed and is_held:
             record.state = Record.STATE_AMBIGUOUS
         if held.result is not None and record.result_expires_at.ToMilliseconds() <= self.now_ms:
