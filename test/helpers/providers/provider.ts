@@ -89,7 +89,11 @@ export class FakeProvider implements AsyncDisposable {
     const known = this.#known(key);
     switch (`${request.method} ${this.kind}`) {
       case `POST ${this.kind}`:
-        return await this.#charge((await json(request)) as ChargeRequest);
+        // A caller that dies within its request has asked for nothing.
+        return await json(request).then(
+          (asked) => this.#charge(asked as ChargeRequest),
+          () => undefined,
+        );
       case "GET latest-status":
         return known === undefined ? [404] : [200, known];
       case "GET search":

@@ -1,3 +1,5 @@
+import { once } from "node:events";
+import { connect } from "node:net";
 import { createTestingOnceward } from "@onceward/client/testing";
 import { expect, test } from "vitest";
 import { charge, RESOLVE } from "../../helpers/providers/charge.ts";
@@ -52,4 +54,13 @@ test("no key at all: a second call is a second charge", async () => {
     await charge(address, claim),
   ]);
   expect(provider.chargesOf("order-1")).toHaveLength(2);
+});
+
+test("a caller that dies within its request ends nothing but its request", async () => {
+  await using provider = new FakeProvider("no-key");
+  const socket = connect(Number(new URL(await provider.listen()).port), "127.0.0.1");
+  socket.write("POST /charges HTTP/1.1\r\nhost: bank\r\nexpect: 100-continue\r\ncontent-length: 9\r\n\r\n{");
+  await once(socket, "data");
+  socket.destroy();
+  await once(socket, "close");
 });
