@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
-import { timestampNow } from "@bufbuild/protobuf/wkt";
+import { durationFromMs, timestampNow } from "@bufbuild/protobuf/wkt";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { connectClient } from "../helpers/calls/clients.ts";
 import { errorOf } from "../helpers/calls/errors.ts";
@@ -24,6 +24,7 @@ if (tools === undefined) {
 
 const SERVICE_ROLE_OF_PAGE = "deploy/postgres/service-role.sql";
 const SERVICE_ROLE = fileURLToPath(new URL(`../../${SERVICE_ROLE_OF_PAGE}`, import.meta.url));
+const MARK_LOSS = "deploy/postgres/mark-loss.sql";
 /** The role that it makes. */
 const SERVICE = "onceward_service";
 
@@ -79,6 +80,7 @@ function changed(
     "/mnt/backups": dataDir,
     "'PEPPER'": '"$ONCEWARD_API_KEY_PEPPER"',
     [SERVICE_ROLE_OF_PAGE]: SERVICE_ROLE,
+    [MARK_LOSS]: fileURLToPath(new URL(`../../${MARK_LOSS}`, import.meta.url)),
     ...texts,
   }).reduce((command, [from, to]) => command.replaceAll(from, to), step.command);
   const extra = Object.entries(before ?? {}).filter(([start]) => step.command.startsWith(start));
@@ -122,8 +124,12 @@ describe.runIf(tools !== undefined)("deploy/recovery.md", () => {
     const tenant = await createTenant(database);
     const { apiKey } = tenant;
     await setNamespacePolicy(database, tenant, LATE, { late_keys: "REQUIRE_TIME" });
-    const { fencingToken } = await complete(connectClient(server, apiKey), success("paid"));
+    const losing = connectClient(server, apiKey);
+    const { fencingToken } = await complete(losing, success("paid"));
     const unclaimed = { namespace: LATE, key: "queued", keyCreatedAt: timestampNow() };
+    await grant(losing, { ...key("unfinished"), lease: durationFromMs(1000) });
+    const released = await grant(losing, { ...key("released"), lease: durationFromMs(1000) });
+    await losing.release({ ...key("released"), fencingToken: released.fencingToken });
     await database.close();
     await server.stop();
     const stop = `pg_ctl stop -D ${machine.dataDir}/main -m immediate`;
@@ -134,6 +140,9 @@ describe.runIf(tools !== undefined)("deploy/recovery.md", () => {
     const client = connectClient(copy.server, apiKey);
     expect((await client.claim(ORDER)).outcome.case).toBe("completed");
     expect((await grant(client, key("another"))).fencingToken).toBeGreaterThan(fencingToken);
+    // Either may have been completed since.
+    for (const name of ["unfinished", "released"])
+      expect((await client.claim(key(name))).outcome.case, name).toBe("ambiguous");
     expect(await errorOf(client.claim(unclaimed))).toMatchObject({
       reason: "KEY_TOO_OLD",
       message: expect.stringContaining("older than a loss of records"),

@@ -202,9 +202,9 @@ describeInBrowser("The screens Tenants and Tenant", () => {
 
   test("an operator's key is created, with a secret that is shown once, and revoked", async () => {
     const { operatorKey } = seedOfRun();
-    const page = await openConsole(server, { key: operatorKey, path: "/tenants?list=keys" });
+    const page = await openConsole(server, { key: operatorKey, path: "/operator-keys" });
     await page.getByText("(yours)").waitFor();
-    await page.getByRole("button", { name: "Create an operator's key" }).click();
+    await page.getByRole("button", { name: "Create a key", exact: true }).click();
     const dialog = page.getByRole("dialog");
     await dialog.getByLabel("Purpose").fill("on call");
     await dialog.getByRole("button", { name: "Create the key" }).click();

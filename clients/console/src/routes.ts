@@ -73,6 +73,11 @@ export const ROUTES: readonly ScreenRoute[] = [
     "Key quality",
     "q",
   ]),
+  route("/operator-keys", "operator", () => import("./screens/operator-keys/operator-keys.tsx"), [
+    "Access",
+    "Operator keys",
+    "k",
+  ]),
   route("/api-keys", "tenant", () => import("./screens/api-keys/api-keys.tsx"), ["Access", "API keys", "k"]),
   route("/settings", "tenant", () => import("./screens/settings/settings.tsx"), ["Access", "Settings", "s"]),
 ];

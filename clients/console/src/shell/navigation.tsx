@@ -5,6 +5,8 @@ import { linksFor } from "../routes.ts";
 import { useSession } from "../session/session.ts";
 import styles from "../styles/shell.module.css";
 
+const KEY = "M9.5 6.5 14 2M12 4l1.8 1.8M10.5 9.5a3.5 3.5 0 1 1-7 0 3.5 3.5 0 0 1 7 0";
+
 /** The icons by the path of their screen: lines in a square of 16. */
 const ICONS: Readonly<Record<string, string>> = {
   "/": "M2 7.5 8 2.5l6 5M3.5 6.5v7h9v-7",
@@ -17,7 +19,8 @@ const ICONS: Readonly<Record<string, string>> = {
   "/audit": "M3.5 1.5h6l3 3v10h-9zM6 7h4M6 9.5h4M6 12h2",
   "/namespaces": "M2 13V3h4.5L8 5.5h6V13z",
   "/key-quality": "M10.2 10.2 14 14M11.5 7a4.5 4.5 0 1 1-9 0 4.5 4.5 0 0 1 9 0M5 7l1.5 1.5L9 6",
-  "/api-keys": "M9.5 6.5 14 2M12 4l1.8 1.8M10.5 9.5a3.5 3.5 0 1 1-7 0 3.5 3.5 0 0 1 7 0",
+  "/operator-keys": KEY,
+  "/api-keys": KEY,
   "/settings": "M2 5h5M11 5h3M9 3v4M2 11h2M8 11h6M6 9v4",
 };
 

@@ -63,6 +63,17 @@ test("a Response that resolve found is sent, and replayed to later requests", as
   expect(handler).not.toHaveBeenCalled();
 });
 
+test("a found value that is not a Response is not stored: the key stays ambiguous", async () => {
+  const { onceward, clock } = createTestingOnceward({ policy: { onLeaseExpiry: "HOLD" } });
+  const key = joinKey("POST", "/charges", "a-1", "k-1");
+  await onceward.api.claim({ namespace: "charges", key, owner: "dying" });
+  clock.advance(60_000);
+  const handler = vi.fn();
+  const handle = idempotent(onceward, { ...options, resolve: () => happened({ id: "ch_1" }) }, handler);
+  for (const _ of ["first", "repeat"]) expect((await handle(request())).status).toBe(409);
+  expect(handler).not.toHaveBeenCalled();
+});
+
 test.each(["101", "103", "0", "600", "200.5", "ok"])(
   "a record with the status %s is not replayed: its result is gone",
   async (status) => {

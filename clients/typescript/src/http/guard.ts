@@ -212,7 +212,9 @@ function storing<Native>({ resolve, replayHeaders }: HttpPolicy<Native>): Resolv
     resolve &&
     (async (claim, native) => {
       const found = await resolve(claim, native);
-      if (found.kind !== "happened" || !(found.value instanceof Response)) return found;
+      if (found.kind !== "happened") return found;
+      if (!(found.value instanceof Response))
+        throw new TypeError("resolve: what happened must be a Response, such as Response.json(value)");
       const { status, headers } = found.value;
       const body = new Uint8Array(await found.value.arrayBuffer());
       return happened({ status, headers: pickHeaders(headers, replayHeaders), body });

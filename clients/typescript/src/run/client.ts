@@ -143,7 +143,8 @@ export class Onceward implements AsyncDisposable {
 
   /**
    * Does what `seen` does for many keys, in few batches. The answers are in the order of the keys; of equal keys, the later ones
-   * were seen. If one key's call fails, throws its error after all have ended.
+   * were seen. If one key's call fails, throws its error after all have ended: the others are completed, and their answers come again
+   * with the same `claimId`.
    */
   async seenAll(options: SeenAllOptions): Promise<boolean[]> {
     return await seenAll((run, fn) => this.#run(run, fn), options);

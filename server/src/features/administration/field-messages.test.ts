@@ -33,7 +33,10 @@ function noViolations<Value>(parse: (violations: Violations) => Value): Value {
 
 test("every field is read as it was written", () => {
   const providerLink = "https://pay.example/{key}";
-  const policy = { ...DEFAULT_POLICY, onLeaseExpiry: "HOLD", providerLink } as const;
+  // A text that is unset is not written.
+  const unset = Object.entries(DEFAULT_POLICY).filter(([, value]) => value === "");
+  const texts = Object.fromEntries(unset.map(([name]) => [name, "text"]));
+  const policy = { ...DEFAULT_POLICY, ...texts, onLeaseExpiry: "HOLD", providerLink } as const;
   expect(
     noViolations((violations) => POLICY_MESSAGES.parse(POLICY_MESSAGES.write(policy), violations)),
   ).toEqual(policy);

@@ -7,12 +7,12 @@ import common from "../../styles/common.module.css";
 import { ConfirmDialog } from "../confirm-dialog.tsx";
 import { SelectField, TextArea, TextField } from "../field.tsx";
 import { parseNamespaces } from "./key-state.ts";
-import type { NewSecret } from "./secret-panel.tsx";
+import type { CreateProps, NewSecret } from "./secret-panel.tsx";
 
 /** What a new key may do. */
 export type KeyTerms = Pick<ApiKey, "role" | "label" | "namespaces"> & { readonly expiresAt?: Timestamp };
 
-interface CreateKeyDialogProps {
+interface CreateKeyDialogProps extends CreateProps {
   readonly title: string;
   readonly lead?: string;
   /** The first is chosen. A single one is not asked for. */
@@ -21,8 +21,6 @@ interface CreateKeyDialogProps {
   readonly isLimitable?: boolean;
   /** Creates the key. The secret goes to `created` and to no cache. */
   readonly create: (terms: KeyTerms) => Promise<NewSecret>;
-  readonly created: (secret: NewSecret) => void;
-  readonly close: () => void;
 }
 
 /** The form of a new key. */

@@ -10,6 +10,12 @@ export interface NewSecret {
   readonly secret: string;
 }
 
+/** What a form that creates a key gets. */
+export interface CreateProps {
+  readonly created: (secret: NewSecret) => void;
+  readonly close: () => void;
+}
+
 interface SecretPanelProps {
   readonly secret: NewSecret;
   readonly hide: () => void;

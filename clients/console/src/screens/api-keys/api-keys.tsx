@@ -1,67 +1,57 @@
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import { type ApiKey, ApiKey_Role } from "@onceward/gen/onceward/v1/tenant_pb.ts";
-import { useState } from "react";
 import { Link, useLocation } from "wouter";
 import { CreateKeyDialog } from "../../parts/api-key/create-key-dialog.tsx";
 import { KeyTable } from "../../parts/api-key/key-table.tsx";
-import { type NewSecret, SecretPanel } from "../../parts/api-key/secret-panel.tsx";
+import type { CreateProps } from "../../parts/api-key/secret-panel.tsx";
+import { SecretScreen } from "../../parts/api-key/secret-screen.tsx";
 import type { Column } from "../../parts/data-table.tsx";
 import { useFilters } from "../../parts/filter-bar.tsx";
 import { List, usePage } from "../../parts/list.tsx";
 import { Empty } from "../../parts/list-states.tsx";
 import { hereWith } from "../../parts/pages.ts";
 import { roleWords } from "../../session/session.ts";
-import { Screen } from "../../shell/screen.tsx";
 import common from "../../styles/common.module.css";
 import { Rotation } from "./rotation-steps.tsx";
 import { useCreateKey, useCreators, useRevokeKey } from "./use-key-calls.ts";
 
-/**
- * The screen "API keys". A secret lives in this component's state alone: no cache and no address has it, and it is gone
- * when the screen is left.
- */
+/** The screen "API keys". */
 export default function ApiKeys() {
   const { rotate, successor } = useFilters(["rotate", "successor"]);
   const [, navigate] = useLocation();
-  const createKey = useCreateKey();
-  const [isCreating, setCreating] = useState(false);
-  const [secret, setSecret] = useState<NewSecret>();
   return (
-    <Screen
+    <SecretScreen
       title="API keys"
       lead="The credentials of the tenant's callers and administrators. A secret is shown once, when its key is created."
-      actions={
-        <button type="button" onClick={() => setCreating(true)}>
-          Create a key
-        </button>
-      }
+      action="Create a key"
+      form={CreateKey}
     >
-      {secret !== undefined && <SecretPanel secret={secret} hide={() => setSecret(undefined)} />}
-      {rotate === "" ? (
-        <KeyList />
-      ) : (
-        // Another key is another rotation.
-        <Rotation
-          key={rotate}
-          id={rotate}
-          successorId={successor}
-          created={(made) => {
-            setSecret(made);
-            navigate(hereWith(`?${new URLSearchParams({ rotate, successor: made.id })}`), { replace: true });
-          }}
-        />
-      )}
-      {isCreating && (
-        <CreateKeyDialog
-          title="Create a key"
-          roles={[ApiKey_Role.CALLER, ApiKey_Role.TENANT_ADMIN]}
-          isLimitable
-          create={createKey}
-          created={setSecret}
-          close={() => setCreating(false)}
-        />
-      )}
-    </Screen>
+      {(show) =>
+        rotate === "" ? (
+          <KeyList />
+        ) : (
+          // Another key is another rotation.
+          <Rotation
+            key={rotate}
+            id={rotate}
+            successorId={successor}
+            created={(made) => {
+              show(made);
+              navigate(hereWith(`?${new URLSearchParams({ rotate, successor: made.id })}`), {
+                replace: true,
+              });
+            }}
+          />
+        )
+      }
+    </SecretScreen>
+  );
+}
+
+function CreateKey(props: CreateProps) {
+  const roles = [ApiKey_Role.CALLER, ApiKey_Role.TENANT_ADMIN];
+  return (
+    <CreateKeyDialog title="Create a key" roles={roles} isLimitable create={useCreateKey()} {...props} />
   );
 }
 

@@ -35,8 +35,7 @@ export function RotationSteps({ old, keys, successor, created }: RotationStepsPr
   const [isRevoking, setRevoking] = useState(false);
   const revoke = useRevokeKey();
   const step = rotationStep(old, successor, now);
-  const at = ORDER.indexOf(step.kind);
-  const isBefore = (kind: RotationStep["kind"]) => at < ORDER.indexOf(kind);
+  const isBefore = (kind: RotationStep["kind"]) => ORDER.indexOf(step.kind) < ORDER.indexOf(kind);
   return (
     <ol className={styles.steps}>
       <Step title="Create the successor" isDone={!isBefore("switch")} isCurrent={step.kind === "create"}>
@@ -81,7 +80,11 @@ export function RotationSteps({ old, keys, successor, created }: RotationStepsPr
                 Possible at any time, such as when the key was stolen; callers that still use it are refused.
               </p>
             )}
-            <button type="button" data-look="danger" onClick={() => setRevoking(true)}>
+            <button
+              type="button"
+              data-look={step.kind === "revoke" ? "danger" : "rare"}
+              onClick={() => setRevoking(true)}
+            >
               Revoke {old.id}
             </button>
           </>
@@ -92,14 +95,8 @@ export function RotationSteps({ old, keys, successor, created }: RotationStepsPr
   );
 }
 
-interface StepProps {
-  readonly title: string;
-  readonly isDone: boolean;
-  readonly isCurrent: boolean;
-  readonly children: ReactNode;
-}
-
-function Step({ title, isDone, isCurrent, children }: StepProps) {
+function Step(props: { title: string; isDone: boolean; isCurrent: boolean; children: ReactNode }) {
+  const { title, isDone, isCurrent, children } = props;
   return (
     <li className={styles.step} aria-current={isCurrent ? "step" : undefined}>
       <h3>
@@ -114,11 +111,7 @@ const DONE: Mark = { tone: "good", word: "Done" };
 const CURRENT: Mark = { tone: "busy", word: "Now" };
 const LATER: Mark = { tone: "quiet", word: "Later" };
 
-interface CreateSuccessorProps {
-  readonly old: ApiKey;
-  readonly candidates: readonly ApiKey[];
-  readonly created: (secret: NewSecret) => void;
-}
+type CreateSuccessorProps = Pick<RotationStepsProps, "old" | "created"> & { candidates: readonly ApiKey[] };
 
 function CreateSuccessor({ old, candidates, created }: CreateSuccessorProps) {
   const createKey = useCreateKey();
@@ -179,16 +172,11 @@ function waitWords(step: RotationStep): string {
 const MAX_KEYS = 1_000;
 const REFRESH_MS = 30_000;
 
-interface RotationProps {
-  readonly id: string;
-  /** Of the address; empty: none was chosen. */
-  readonly successorId: string;
-  readonly created: (secret: NewSecret) => void;
-}
+type RotationProps = Pick<RotationStepsProps, "created"> & Readonly<Record<"id" | "successorId", string>>;
 
 /**
  * The rotation of a key in steps. The address names both keys, so a rotation that takes days continues from a bookmark, and the
- * state of both keys says how far it is.
+ * state of both keys says how far it is. `successorId`: empty if none was chosen.
  */
 export function Rotation({ id, successorId, created }: RotationProps) {
   const list = useQuery(

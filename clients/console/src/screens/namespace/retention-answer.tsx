@@ -94,7 +94,14 @@ function Evidence({
         <>
           <RetentionFigure advice={advice} proposedMs={proposedMs} propose={propose} />
           <LateDuplicates namespace={namespace} />
-          {proposedMs !== advice.retentionMs && <Comparison advice={advice} proposal={proposal} />}
+          {proposedMs !== advice.retentionMs && (
+            <>
+              <Comparison advice={advice} proposal={proposal} />
+              <button type="button" onClick={() => adopt(proposedMs)}>
+                Use {formatDurationMs(proposedMs)}
+              </button>
+            </>
+          )}
         </>
       )}
     </>

@@ -3,7 +3,7 @@ import { OperatorService } from "@onceward/gen/onceward/v1/operator_pb.ts";
 import { ApiKey_Role } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { useState } from "react";
 import { type Expiry, ExpiryField, expiryField } from "../../parts/api-key/create-key-dialog.tsx";
-import type { NewSecret } from "../../parts/api-key/secret-panel.tsx";
+import type { CreateProps } from "../../parts/api-key/secret-panel.tsx";
 import { ConfirmDialog } from "../../parts/confirm-dialog.tsx";
 import { TextField } from "../../parts/field.tsx";
 import { useNotice } from "../../parts/notice.tsx";
@@ -11,13 +11,8 @@ import { useRefresh } from "../../parts/refresh.ts";
 import common from "../../styles/common.module.css";
 import { useCreateTenantKey } from "../tenant/use-tenant-usage.ts";
 
-interface CreateTenantProps {
-  readonly created: (secret: NewSecret) => void;
-  readonly close: () => void;
-}
-
 /** The form of a tenant and its administrator's first key. If only the key fails, the form asks for the key again. */
-export function CreateTenant({ created, close }: CreateTenantProps) {
+export function CreateTenant({ created, close }: CreateProps) {
   const create = useMutation(OperatorService.method.createTenant);
   const createKey = useCreateTenantKey();
   const refresh = useRefresh();

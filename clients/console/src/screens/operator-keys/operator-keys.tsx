@@ -4,13 +4,28 @@ import { OperatorService } from "@onceward/gen/onceward/v1/operator_pb.ts";
 import { ApiKey_Role } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { CreateKeyDialog, type KeyTerms } from "../../parts/api-key/create-key-dialog.tsx";
 import { KeyTable } from "../../parts/api-key/key-table.tsx";
-import type { NewSecret } from "../../parts/api-key/secret-panel.tsx";
+import type { CreateProps, NewSecret } from "../../parts/api-key/secret-panel.tsx";
+import { SecretScreen } from "../../parts/api-key/secret-screen.tsx";
 import { List, usePage } from "../../parts/list.tsx";
 import { Empty } from "../../parts/list-states.tsx";
 import { useRefresh } from "../../parts/refresh.ts";
 
+/** The screen "Operator keys". */
+export default function OperatorKeys() {
+  return (
+    <SecretScreen
+      title="Operator keys"
+      lead="The credentials of those who run the service. A secret is shown once, when its key is created."
+      action="Create a key"
+      form={CreateOperatorKey}
+    >
+      {() => <KeyList />}
+    </SecretScreen>
+  );
+}
+
 /** The operators' keys, newest first, revoked and expired ones too. */
-export function OperatorKeys() {
+function KeyList() {
   const { listOperatorApiKeys, revokeOperatorApiKey } = OperatorService.method;
   const page = usePage(listOperatorApiKeys, {});
   const revoke = useMutation(revokeOperatorApiKey);
@@ -41,13 +56,8 @@ export function OperatorKeys() {
   );
 }
 
-interface CreateOperatorKeyProps {
-  readonly created: (secret: NewSecret) => void;
-  readonly close: () => void;
-}
-
 /** The form of an operator's key. It calls the API directly: a mutation's answer would stay in the cache. */
-export function CreateOperatorKey(props: CreateOperatorKeyProps) {
+function CreateOperatorKey(props: CreateProps) {
   const client = createClient(OperatorService, useTransport());
   const refresh = useRefresh();
 

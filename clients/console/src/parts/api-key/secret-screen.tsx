@@ -1,0 +1,33 @@
+import { type ComponentType, type ReactNode, useState } from "react";
+import { Screen } from "../../shell/screen.tsx";
+import { type CreateProps, type NewSecret, SecretPanel } from "./secret-panel.tsx";
+
+interface SecretScreenProps {
+  readonly title: string;
+  readonly lead: string;
+  /** The button that opens the form. */
+  readonly action: string;
+  readonly form: ComponentType<CreateProps>;
+  readonly children: (created: CreateProps["created"]) => ReactNode;
+}
+
+/**
+ * A screen on which keys are created. A secret lives in this component's state alone: no cache and no address has it, and it is gone
+ * when the screen is left.
+ */
+export function SecretScreen({ title, lead, action, form: Form, children }: SecretScreenProps) {
+  const [isCreating, setCreating] = useState(false);
+  const [secret, setSecret] = useState<NewSecret>();
+  const actions = (
+    <button type="button" onClick={() => setCreating(true)}>
+      {action}
+    </button>
+  );
+  return (
+    <Screen {...{ title, lead, actions }}>
+      {secret !== undefined && <SecretPanel secret={secret} hide={() => setSecret(undefined)} />}
+      {children(setSecret)}
+      {isCreating && <Form created={setSecret} close={() => setCreating(false)} />}
+    </Screen>
+  );
+}
