@@ -9,7 +9,10 @@ export const LAB: Readonly<Record<string, { readonly does: string; readonly run:
       does: "chaos finds builds with one defect each",
       run: () => import("./chaos/mutants/main.ts"),
     },
-    clients: { does: "clients that are killed during a run", run: () => import("./client-crashes/main.ts") },
+    outcomes: {
+      does: "workers that are killed at any moment, and what becomes of their operations",
+      run: () => import("./outcomes/main.ts"),
+    },
     fuzz: { does: "broken frames to every port", run: () => import("./fuzz/main.ts") },
     model: { does: "the protocol's model, simulated and searched", run: () => import("../model/main.ts") },
     promises: { does: "each documented limit has a test", run: () => import("./promises/main.ts") },

@@ -1,118 +1,137 @@
-// Command deliver makes one delivery of an operation, for test/tools/client-crashes, which ends it at any moment: it prints
-// "ready", reads what to deliver as a line of JSON, has an effect by HTTP, and prints the outcome.
+// Command deliver is a worker, for test/tools/outcomes, which ends it at any moment: it reads its setup, prints "ready", reads
+// deliveries as lines of JSON, charges at a provider, and prints outcomes.
 package main
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 	"time"
 
 	"github.com/onceward/onceward/clients/go/onceward"
 )
 
-type delivery struct {
-	Address         string `json:"address"`
-	APIKey          string `json:"apiKey"`
-	Namespace       string `json:"namespace"`
-	Key             string `json:"key"`
-	EffectURL       string `json:"effectUrl"`
-	LeaseMs         int    `json:"leaseMs"`
-	AcceptAmbiguous bool   `json:"acceptAmbiguous"`
-	Interruption    string `json:"interruption"`
-	TimeLimitMs     int    `json:"timeLimitMs"`
+type setup struct {
+	Address      string `json:"address"`
+	APIKey       string `json:"apiKey"`
+	LeaseMs      int    `json:"leaseMs"`
+	Interruption string `json:"interruption"`
+	TimeLimitMs  int    `json:"timeLimitMs"`
 }
 
-type effect struct {
-	Key          string `json:"key"`
-	DerivedKey   string `json:"derivedKey"`
-	Attempt      int    `json:"attempt"`
-	FencingToken int64  `json:"fencingToken"`
+type delivery struct {
+	ID        int      `json:"id"`
+	Namespace string   `json:"namespace"`
+	Key       string   `json:"key"`
+	Provider  provider `json:"provider"`
+	DieAt     string   `json:"dieAt"`
 }
 
 type outcome struct {
-	Value    int             `json:"value"`
-	Replayed bool            `json:"replayed"`
-	Reason   onceward.Reason `json:"reason,omitempty"`
+	ID     int             `json:"id"`
+	Looked bool            `json:"looked"`
+	Value  int             `json:"value,omitempty"`
+	Reason onceward.Reason `json:"reason,omitempty"`
 }
 
 func main() {
-	if err := deliver(); err != nil {
+	if err := work(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func deliver() error {
-	fmt.Println("ready")
-	line, err := bufio.NewReader(os.Stdin).ReadBytes('\n')
+func work() error {
+	lines := json.NewDecoder(bufio.NewReader(os.Stdin))
+	var set setup
+	if err := lines.Decode(&set); err != nil {
+		return err
+	}
+	client, err := onceward.New(set.Address, onceward.Options{APIKey: set.APIKey})
 	if err != nil {
 		return err
-	}
-	var given delivery
-	if err := json.Unmarshal(line, &given); err != nil {
-		return err
-	}
-	client, err := onceward.New(given.Address, onceward.Options{APIKey: given.APIKey})
-	if err != nil {
-		return err
-	}
-	operation := onceward.Operation{
-		Namespace: given.Namespace, Key: given.Key, Lease: time.Duration(given.LeaseMs) * time.Millisecond,
-		AcceptAmbiguous: given.AcceptAmbiguous,
 	}
 	ctx, leave := context.WithCancel(context.Background())
 	defer leave()
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM)
-	go func() {
-		<-signals
-		if given.Interruption == "cancel" {
-			leave()
-			return
+	go interrupt(client, set.Interruption, signals, leave)
+	fmt.Println("ready")
+	var printing sync.Mutex
+	for {
+		var given delivery
+		if err := lines.Decode(&given); err != nil {
+			return err
 		}
-		closed, stop := context.WithCancel(context.Background())
-		stop()
-		_ = client.Close(closed)
-	}()
-	calls := &http.Client{Timeout: time.Duration(given.TimeLimitMs) * time.Millisecond}
-	result, err := onceward.RunDetailed(ctx, client, operation,
-		func(ctx context.Context, claim *onceward.Claim) (int, error) {
-			return haveEffect(ctx, calls, given.EffectURL, effect{claim.Key, claim.DeriveKey("bank"), claim.Attempt, claim.FencingToken})
-		})
-	printed := outcome{Value: result.Value, Replayed: result.Replayed}
-	var failed *onceward.Error
-	switch {
-	case errors.As(err, &failed):
-		printed.Reason = failed.Reason
-	case err != nil:
-		printed.Reason = "INTERRUPTED"
+		go func() {
+			line, _ := json.Marshal(deliver(ctx, client, set, given))
+			printing.Lock()
+			defer printing.Unlock()
+			fmt.Println(string(line))
+		}()
 	}
-	return json.NewEncoder(os.Stdout).Encode(printed)
 }
 
-// haveEffect has the effect. Returns its number.
-func haveEffect(ctx context.Context, calls *http.Client, url string, made effect) (int, error) {
-	body, err := json.Marshal(made)
-	if err != nil {
-		return 0, err
+// interrupt closes the client, or ends its callers' contexts, at SIGTERM.
+func interrupt(client *onceward.Client, interruption string, signals <-chan os.Signal, leave func()) {
+	<-signals
+	if interruption == "cancel" {
+		leave()
+		return
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
-	if err != nil {
-		return 0, err
+	closed, stop := context.WithCancel(context.Background())
+	stop()
+	_ = client.Close(closed)
+}
+
+func deliver(ctx context.Context, client *onceward.Client, set setup, given delivery) outcome {
+	printed := outcome{ID: given.ID}
+	operation := onceward.Operation{
+		Namespace: given.Namespace, Key: given.Key, OnInProgress: onceward.FailInProgress,
+		Lease: time.Duration(set.LeaseMs) * time.Millisecond,
 	}
-	response, err := calls.Do(request)
-	if err != nil {
-		return 0, err
+	if resolve := resolvers[given.Provider.Kind]; resolve != nil {
+		operation.OnError = onceward.UnknownOnError
+		operation.Resolve = func(ctx context.Context, claim *onceward.Claim) (onceward.Resolution, error) {
+			printed.Looked = true
+			given.reach("while it looks")
+			return resolve(ctx, given.Provider, claim)
+		}
 	}
-	defer response.Body.Close()
-	var number int
-	return number, json.NewDecoder(response.Body).Decode(&number)
+	given.reach("before the claim")
+	value, err := onceward.Run(ctx, client, operation, func(ctx context.Context, claim *onceward.Claim) (int, error) {
+		given.reach("before the call")
+		limited, stop := context.WithTimeout(ctx, time.Duration(set.TimeLimitMs)*time.Millisecond)
+		defer stop()
+		id, err := given.Provider.charge(limited, claim)
+		if err == nil {
+			given.reach("before the completion")
+		}
+		return id, err
+	})
+	var failed *onceward.Error
+	switch {
+	case err == nil:
+		printed.Value = value
+	case errors.As(err, &failed):
+		printed.Reason = failed.Reason
+	default:
+		printed.Reason = "INTERRUPTED"
+	}
+	given.reach("after the completion")
+	return printed
+}
+
+// reach ends this process if the delivery is to die here.
+func (d delivery) reach(moment string) {
+	if d.DieAt == moment {
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		select {}
+	}
 }
