@@ -14,9 +14,9 @@ import sys
 import threading
 import urllib.error
 import urllib.request
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import Any
 
 import onceward
 from onceward import (
@@ -32,7 +32,6 @@ from onceward import (
     aio,
 )
 
-T = TypeVar("T")
 AnyClaim = onceward.BaseClaim
 #: Longer than a provider takes between a request and its charge, on a machine that is busy.
 LONGEST_CHARGE_MS = 1000
@@ -117,6 +116,7 @@ class Delivery:
         self.setup, self.given, self.looked = setup, json.loads(line), False
         self.provider, self.name = self.given["provider"], (self.given["namespace"], self.given["key"])
         self.options: dict[str, Any] = {"lease_ms": setup["leaseMs"], "wait_ms": 0}
+        self.options["marks_begin"] = setup["marksBegin"]
         if self.provider["kind"] in RESOLVE:
             self.options |= {"on_error": "unknown", "resolve": self.resolve}
 
@@ -162,8 +162,14 @@ def work(setup: Any) -> None:
 
     def deliver(delivery: Delivery) -> None:
         delivery.reach("before the claim")
+
+        def charge(claim: onceward.Claim) -> Any:
+            delivery.reach("before it begins")
+            claim.begin()
+            return delivery.charge(claim)
+
         try:
-            delivery.end(client.run(*delivery.name, delivery.charge, **delivery.options))
+            delivery.end(client.run(*delivery.name, charge, **delivery.options))
         except BaseException as error:
             delivery.end(error)
 
@@ -184,16 +190,19 @@ async def work_async(setup: Any) -> None:
     loop.set_default_executor(ThreadPoolExecutor(THREADS))
     tasks: set[asyncio.Task[None]] = set()
 
-    def in_thread(call: Callable[[AnyClaim], T]) -> Callable[[aio.Claim], Awaitable[T]]:
-        return lambda claim: asyncio.to_thread(call, claim)
-
     async def deliver(delivery: Delivery) -> None:
         options = dict(delivery.options)
         if "resolve" in options:
-            options["resolve"] = in_thread(delivery.resolve)
+            options["resolve"] = lambda claim: asyncio.to_thread(delivery.resolve, claim)
         delivery.reach("before the claim")
+
+        async def charge(claim: aio.Claim) -> Any:
+            delivery.reach("before it begins")
+            await claim.begin()
+            return await asyncio.to_thread(delivery.charge, claim)
+
         try:
-            delivery.end(await client.run(*delivery.name, in_thread(delivery.charge), **options))
+            delivery.end(await client.run(*delivery.name, charge, **options))
         except BaseException as error:
             delivery.end(error)
 

@@ -28,7 +28,7 @@ async function deliver({ id, namespace, key, provider, dieAt }: Delivery): Promi
     .run(
       {
         ...{ namespace, key, leaseMs: setup.leaseMs, waitMs: 0, signal: caller.signal },
-        onError: resolve && "unknown",
+        ...{ onError: resolve && "unknown", marksBegin: setup.marksBegin },
         resolve:
           resolve &&
           (async (claim) => {
@@ -38,6 +38,8 @@ async function deliver({ id, namespace, key, provider, dieAt }: Delivery): Promi
           }),
       },
       async (claim) => {
+        reach("before it begins");
+        await claim.begin();
         reach("before the call");
         const limit = AbortSignal.timeout(setup.timeLimitMs);
         const value = await charge(provider, claim, AbortSignal.any([claim.signal, limit]));

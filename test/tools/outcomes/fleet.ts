@@ -18,6 +18,8 @@ export interface FleetOptions extends Times {
   readonly workers: number;
   readonly killEveryMs: number;
   readonly seed: number;
+  /** Whether claims mark when their effect begins. */
+  readonly marksBegin: boolean;
   /** That of every key, unlike those of other runs. */
   readonly prefix: string;
   readonly onProgress: (text: string) => void;
@@ -143,9 +145,9 @@ export class Fleet implements AsyncDisposable {
 
   /** Starts a worker, and another one once it was ended. */
   #hire(): void {
-    const { program, connection, leaseMs } = this.#options;
+    const { program, connection, leaseMs, marksBegin } = this.#options;
     const worker = new Worker(program, {
-      ...{ ...connection, leaseMs, timeLimitMs: TIME_LIMIT_MS },
+      ...{ ...connection, leaseMs, marksBegin, timeLimitMs: TIME_LIMIT_MS },
       interruption: this.#hired++ % 2 === 0 ? "close" : "cancel",
     });
     this.#workers.add(worker);
@@ -189,16 +191,19 @@ export class Fleet implements AsyncDisposable {
 
   /** Begins a new operation; undefined if all have begun. */
   #begin(): Open | undefined {
-    const { operations, kinds, prefix } = this.#options;
+    const { operations, kinds, prefix, marksBegin } = this.#options;
     const number = this.#stories.length;
     if (number === operations) return undefined;
+    const kind = kinds[number % kinds.length] ?? "no-key";
     const story: Open = {
-      kind: kinds[number % kinds.length] ?? "no-key",
+      kind,
       key: `${prefix}-${number}`,
       begunAtMs: performance.now(),
       settledAtMs: undefined,
       ...{ interruptedAtMs: [], values: [], charges: [] },
       ...{ isAmbiguous: false, isRepeated: false, messages: 1 },
+      // A worker that can find out marks before its function, which is where a moment of its own can be.
+      mayHaveBegun: !(marksBegin && kind === "no-key"),
     };
     this.#stories.push(story);
     if (this.#random.next() < DUPLICATES) this.#repeat(story);
@@ -235,6 +240,9 @@ export class Fleet implements AsyncDisposable {
       if (this.#done === this.#options.operations) this.#finished.resolve();
     } else {
       if (reason !== "IN_PROGRESS" && reason !== "AMBIGUOUS") story.interruptedAtMs.push(performance.now());
+      // A delivery that is to die before its effect never comes so far, whatever ended it.
+      story.mayHaveBegun ||=
+        reason !== "IN_PROGRESS" && dieAt !== "before the claim" && dieAt !== "before it begins";
       await sleep(REDELIVER_AFTER_MS);
       this.#queue.push(story);
     }

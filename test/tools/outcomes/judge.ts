@@ -13,6 +13,8 @@ export interface Story {
   readonly interruptedAtMs: readonly number[];
   /** Whether a delivery found that an earlier effect may have happened. */
   readonly isAmbiguous: boolean;
+  /** False if every delivery that was interrupted was so before its effect began, where the claim marks that. */
+  readonly mayHaveBegun: boolean;
   /** What deliveries got. */
   readonly values: readonly number[];
   /** When the first of them was there; undefined if none is. */
@@ -58,6 +60,7 @@ export function brokenPromises(story: Story, { leaseMs }: Times): readonly strin
     if (!holds) broken.push(text);
   };
   promise(story.isAmbiguous || values.length > 0, "it is settled, or ambiguous");
+  promise(story.mayHaveBegun || !story.isAmbiguous, "a crash before the effect is not ambiguous");
   promise(!isChargedTwice(story), "it is charged once");
   promise(charges.length <= 1 + interruptedAtMs.length, "an interruption repeats it at most once");
   promise(

@@ -33,6 +33,7 @@ is such a one under RECLAIM, where an interruption may repeat the charge.
   --kill-every-ms N  how often a worker is ended, if the machine starts others so fast; default: 500
   --lease-ms N       the length of each lease; default: 2000
   --lag-ms N         how long a search lags; default: 3000, which stands for a minute: workers wait for it in real time
+  --begun            claims mark when their effect begins: a crash before that is not ambiguous
   --demo             the typescript client at the first four providers, with fewer operations`;
 
 const KINDS = [
@@ -54,6 +55,7 @@ const { values } = readCommandLine(USAGE, {
     "kill-every-ms": { type: "string", default: "500" },
     "lease-ms": { type: "string", default: "2000" },
     "lag-ms": { type: "string", default: "3000" },
+    begun: { type: "boolean", default: false },
     demo: { type: "boolean", default: false },
   },
 });
@@ -62,6 +64,7 @@ const languages = named(LANGUAGES, values.language ?? (demo ? ["typescript"] : L
 const kinds = named(KINDS, values.kind ?? (demo ? RESOLVABLE : KINDS));
 const options = {
   kinds,
+  marksBegin: values.begun,
   operations: wholeNumber(USAGE, "operations", values.operations ?? (demo ? "3000" : "5000"), 1, 1e7),
   seed: wholeNumber(USAGE, "seed", values.seed, 0, 2 ** 32 - 1),
   workers: wholeNumber(USAGE, "workers", values.workers, 1, 100),
@@ -124,6 +127,11 @@ function tell(language: string, stories: readonly Story[]): boolean {
   }
   const ambiguous = stories.filter(({ kind, isAmbiguous }) => isAmbiguous && RESOLVABLE.includes(kind));
   const settled = ambiguous.filter((story) => isSettled(story, options)).length;
+  const early = stories.filter((story) => !story.mayHaveBegun && story.interruptedAtMs.length > 0);
+  if (values.begun)
+    print(
+      `crashes before the effect: ${early.length}, ambiguous: ${early.filter((each) => each.isAmbiguous).length}`,
+    );
   const twice = stories.filter(isChargedTwice).length;
   print(`settled automatically: ${settled} of ${ambiguous.length}, charged twice: ${twice}`);
   return wrong.length === 0 && settled >= ambiguous.length * LEAST_SHARE;

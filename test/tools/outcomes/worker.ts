@@ -19,12 +19,14 @@ export interface Setup {
   readonly interruption: "close" | "cancel";
   /** After how long the worker gives up its own call to the provider. */
   readonly timeLimitMs: number;
+  readonly marksBegin: boolean;
 }
 
 /** Where a delivery can tell its worker to kill itself. */
 export const MOMENTS = [
   "before the claim",
   "while it looks",
+  "before it begins",
   "before the call",
   "before the completion",
   "after the completion",

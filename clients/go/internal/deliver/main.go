@@ -23,6 +23,7 @@ type setup struct {
 	LeaseMs      int    `json:"leaseMs"`
 	Interruption string `json:"interruption"`
 	TimeLimitMs  int    `json:"timeLimitMs"`
+	MarksBegin   bool   `json:"marksBegin"`
 }
 
 type delivery struct {
@@ -94,7 +95,7 @@ func deliver(ctx context.Context, client *onceward.Client, set setup, given deli
 	printed := outcome{ID: given.ID}
 	operation := onceward.Operation{
 		Namespace: given.Namespace, Key: given.Key, OnInProgress: onceward.FailInProgress,
-		Lease: time.Duration(set.LeaseMs) * time.Millisecond,
+		Lease: time.Duration(set.LeaseMs) * time.Millisecond, MarksBegin: set.MarksBegin,
 	}
 	if resolve := resolvers[given.Provider.Kind]; resolve != nil {
 		operation.OnError = onceward.UnknownOnError
@@ -106,6 +107,10 @@ func deliver(ctx context.Context, client *onceward.Client, set setup, given deli
 	}
 	given.reach("before the claim")
 	value, err := onceward.Run(ctx, client, operation, func(ctx context.Context, claim *onceward.Claim) (int, error) {
+		given.reach("before it begins")
+		if err := claim.Begin(ctx); err != nil {
+			return 0, err
+		}
 		given.reach("before the call")
 		limited, stop := context.WithTimeout(ctx, time.Duration(set.TimeLimitMs)*time.Millisecond)
 		defer stop()
