@@ -1,27 +1,133 @@
 import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { IdempotencyService } from "../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
+import { IdentityService } from "../../clients/typescript/src/gen/onceward/v1/identity_pb.ts";
+import { OperatorService } from "../../clients/typescript/src/gen/onceward/v1/operator_pb.ts";
+import { Result_Kind } from "../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
+import { TenantAdminService } from "../../clients/typescript/src/gen/onceward/v1/tenant_admin_pb.ts";
 import { ApiKey_Role } from "../../clients/typescript/src/gen/onceward/v1/tenant_pb.ts";
 import { parseApiKey } from "../../server/src/core/auth/api-key.ts";
-import {
-  FILLING,
-  fillAllFields,
-  NAMESPACE,
-  OPERATION,
-  OWNER,
-  REASON,
-  UNFINISHED,
-  useRecords,
-} from "../helpers/attacks/canary.ts";
-import { plant, showing } from "../helpers/attacks/plants.ts";
+import { unaryMethods } from "../../server/src/core/transport/route.ts";
+import type { Addresses } from "../../server/src/server.ts";
+import { plant, planted, showing } from "../helpers/attacks/plants.ts";
+import { wholeAnswers } from "../helpers/attacks/whole-answers.ts";
 import { connectAdmin, connectOperator } from "../helpers/calls/admin.ts";
-import { connectClient, TRANSPORT_NAMES } from "../helpers/calls/clients.ts";
+import { connectClient, TRANSPORT_NAMES, type TransportName } from "../helpers/calls/clients.ts";
+import { completeWith, FORGET, RELEASE } from "../helpers/calls/resolutions.ts";
+import { grant } from "../helpers/calls/verbs.ts";
 import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
 import { socketOf } from "../helpers/network/sockets.ts";
 import { startTcpProxy, type TcpProxy } from "../helpers/network/tcp-proxy.ts";
 import { hasRedis, startRedis, type TestRedis } from "../helpers/redis/redis.ts";
+import { repeatOften } from "../helpers/servers/fast-path.ts";
 import { type Issuer, makeSigningKey, startIssuer } from "../helpers/servers/issuer.ts";
 import { type ServerProcess, startServerProcess } from "../helpers/servers/server-process.ts";
 import { createApiKey, createTenant, type TestTenant } from "../helpers/servers/tenants.ts";
+
+const SERVICES = [IdempotencyService, TenantAdminService, OperatorService, IdentityService];
+
+/** The namespace of all planted values. */
+const NAMESPACE = "charges";
+/** A caller's values for an operation; Redis may keep those of a completed one. */
+const OPERATION = {
+  key: plant("key"),
+  payload: plant("payload"),
+  contentType: plant("contenttype"),
+  metadata: plant("metadata"),
+  claimId: plant("claimid"),
+  fingerprint: plant("print").slice(-32),
+};
+/** Values that only Postgres keeps. */
+const UNFINISHED = {
+  checkpointName: plant("checkpointname"),
+  checkpointState: plant("checkpointstate"),
+  releaseReason: plant("releasereason"),
+};
+/** Values that the audit contains, too: the owner of the resolved claim, and the reason of the resolution. */
+const OWNER = plant("owner");
+const REASON = plant("reason");
+/** The value of every field that a request does not need. */
+const FILLING = plant("filling");
+
+/** The credentials of the calls about records. */
+interface Users {
+  readonly caller: string;
+  /** The credential of another caller of the same tenant. */
+  readonly token: string;
+  readonly admin: string;
+}
+
+/** Calls every RPC about records with valid requests and with a few invalid ones. */
+async function useRecords(server: Addresses, users: Users, transport: TransportName): Promise<void> {
+  const caller = connectClient(server, users.caller, transport);
+  const admin = connectAdmin(server, users.admin, transport);
+  const fingerprint = Buffer.from(OPERATION.fingerprint);
+  const { metadata, contentType, claimId } = OPERATION;
+  const result = {
+    kind: Result_Kind.SUCCESS,
+    payload: Buffer.from(OPERATION.payload),
+    contentType,
+    metadata: { [metadata]: metadata },
+  };
+  const idOf = (what: string) => ({ namespace: NAMESPACE, key: `${OPERATION.key} ${transport} ${what}` });
+  const claim = (what: string) => grant(caller, { ...idOf(what), claimId, owner: OWNER, fingerprint });
+
+  const completed = idOf("completed");
+  await repeatOften(caller, completed);
+  const { fencingToken } = await claim("completed");
+  await caller.complete({ ...completed, fencingToken, result });
+  await connectClient(server, users.token, transport).claim({ ...completed, fingerprint });
+  await caller.batch({ items: [{ request: { case: "lookup", value: completed } }] });
+  await caller.claim({ ...completed, fingerprint: randomBytes(32) }).catch(() => {});
+  await caller
+    .complete({ ...completed, fencingToken, result: { kind: Result_Kind.FAILURE } })
+    .catch(() => {});
+  await caller.claim({ ...completed, fingerprint, wait: { seconds: 1n, nanos: 0 } });
+
+  for (const [what, resolution] of Object.entries({ FORGET, RELEASE, complete: completeWith("x") })) {
+    const held = await claim(what);
+    const state = Buffer.from(UNFINISHED.checkpointState);
+    const checkpoint = { name: UNFINISHED.checkpointName, state };
+    await caller.extendLease({ ...idOf(what), fencingToken: held.fencingToken, checkpoint });
+    await admin.resolveRecord({ ...idOf(what), reason: REASON, resolution });
+  }
+  const released = await claim("released");
+  const reason = UNFINISHED.releaseReason;
+  await caller.release({ ...idOf("released"), fencingToken: released.fencingToken, reason });
+  const large = { ...result, payload: Buffer.alloc(100_000, OPERATION.payload) };
+  const unfinished = await claim("unfinished");
+  await caller
+    .complete({ ...idOf("unfinished"), fencingToken: unfinished.fencingToken, result: large })
+    .catch(() => {});
+
+  await admin.listRecords({ pageSize: 1, keyPrefix: OPERATION.key });
+  await admin.getRecord(completed);
+  const page = await admin.listRecords({ pageSize: 1 });
+  await admin.listRecords({ pageSize: 2, keyPrefix: "x", pageToken: page.nextPageToken }).catch(() => {});
+}
+
+/** Calls every unary RPC with every credential, and FILLING in every field. @returns the errors as sent. */
+async function fillAllFields(
+  server: Addresses,
+  credentials: readonly string[],
+  transport: TransportName,
+): Promise<string[]> {
+  const errors: string[] = [];
+  const texts = [FILLING, `${FILLING}\0`, FILLING.repeat(100)];
+  // The audit may contain these.
+  const names = { namespace: NAMESPACE, namespaces: NAMESPACE, name: NAMESPACE, tenant: NAMESPACE };
+  const given = { ...names, label: "a label", reason: REASON };
+  const answers = await wholeAnswers(server, transport);
+  for (const method of SERVICES.flatMap(unaryMethods)) {
+    for (const text of texts) {
+      const request = planted(method.input, text, given);
+      const asked = credentials.map((each) => answers.ask(method, request, each));
+      for (const { message, sent } of await Promise.all(asked)) if (message === undefined) errors.push(sent);
+    }
+  }
+  answers.close();
+  return errors;
+}
 
 /** Secrets that give access; credentials are added when they are created. */
 const secrets = {
