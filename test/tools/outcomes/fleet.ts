@@ -240,7 +240,7 @@ export class Fleet implements AsyncDisposable {
       if (this.#done === this.#options.operations) this.#finished.resolve();
     } else {
       if (reason !== "IN_PROGRESS" && reason !== "AMBIGUOUS") story.interruptedAtMs.push(performance.now());
-      // A delivery that is to die before its effect never comes so far, whatever ended it.
+      // A delivery that is to die before its effect never comes so far, regardless of its end.
       story.mayHaveBegun ||=
         reason !== "IN_PROGRESS" && dieAt !== "before the claim" && dieAt !== "before it begins";
       await sleep(REDELIVER_AFTER_MS);
