@@ -409,6 +409,7 @@ create table usage_hours (
   refused_by_records bigint not null default 0,
   refused_by_bytes bigint not null default 0,
   would_be_refused bigint not null default 0,
+  settled bigint not null default 0,
   constraint usage_hours_pkey PRIMARY KEY (tenant_id, hour, namespace),
   constraint usage_hours_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
 ) with (fillfactor=50);

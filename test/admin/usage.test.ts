@@ -72,8 +72,26 @@ describeAdministration(
         mismatches: 1n,
         fenced: 1n,
         completions: 1n,
+        settled: 1n,
         ambiguous: 0n,
       });
+    });
+
+    test("counts what a later claim settled, once, and no search that found nothing", async () => {
+      const tenant = await world().administeredTenant();
+      const { caller } = tenant;
+      await grant(caller);
+      await endLeases(world().database, tenant.tenant);
+      const search = await grant(caller);
+      await caller.release({ ...ORDER, fencingToken: search.fencingToken, giveBack: true });
+      const again = { ...ORDER, fencingToken: (await grant(caller)).fencingToken };
+      for (const _ of ["first", "repeat"]) await caller.release(again);
+      await caller.complete({
+        ...ORDER,
+        fencingToken: (await grant(caller)).fencingToken,
+        result: success(""),
+      });
+      expect(await usageAfter(tenant, 4n)).toMatchObject([{ settled: 1n, completions: 1n }]);
     });
 
     test("counts too old keys, refused or granted with RUN, and those of unknown time", async () => {

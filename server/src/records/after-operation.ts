@@ -62,8 +62,8 @@ export interface OperationHooks {
   claimed(claim: CountedClaim, outcome: ClaimOutcome, atMs: number): void;
   /** A Claim was refused because the key is bound to another fingerprint, or is too old. */
   refused(of: UsedNamespace, counter: "mismatches" | "late_keys_refused"): void;
-  /** A record was completed, or an operation was refused because of a newer claim. */
-  count(of: UsedNamespace, counter: "completions" | "fenced"): void;
+  /** A record was completed, or settled after its outcome was unknown; or an operation was refused because of a newer claim. */
+  count(of: UsedNamespace, counter: "completions" | "settled" | "fenced"): void;
   /** An operation or a batch was beyond a quota. The namespace is as it was sent, unchecked; empty: none was read. */
   limited(of: UsedNamespace, cause: QuotaCause, mode: "enforced" | "dry_run"): void;
   /** A Claim that `claimed` was called for took this time. */

@@ -69,14 +69,16 @@ export interface Completion {
   readonly completedAtMs: number;
   readonly expiresAtMs: number;
   readonly alreadyCompleted: boolean;
+  /** Whether the claim had taken over one whose outcome was unknown. */
+  readonly settles: boolean;
   /** The completion for caches; undefined: its result was not read. */
   readonly copy: CachedCompletion | undefined;
 }
 
 /** Returns the answer to a Complete that stored a result, from what it stored. */
-export function completed(copy: CachedCompletion): Completion {
+export function completed(copy: CachedCompletion, settles: boolean): Completion {
   const { completedAtMs, expiresAtMs } = copy;
-  return { kind: "completed", completedAtMs, expiresAtMs, alreadyCompleted: false, copy };
+  return { kind: "completed", completedAtMs, expiresAtMs, alreadyCompleted: false, settles, copy };
 }
 
 /**
@@ -100,6 +102,7 @@ export function answerComplete(
         completedAtMs: own.phase.completedAtMs,
         expiresAtMs: own.expiresAtMs,
         alreadyCompleted: true,
+        settles: false,
         copy: cachedCompletionOf(own),
       };
     case "released":
@@ -135,7 +138,7 @@ with input as materialized (
     ${COMPLETE_COLUMNS}
   from input i
   where ${OWN_CLAIM}
-  returning i.ordinal, r.first_claimed_at, r.fingerprint,
+  returning i.ordinal, r.first_claimed_at, r.fingerprint, r.unknown_since,
     ${KEY_RETENTION_S} as key_retention_s,
     ${RESULT_RETENTION_S} as result_retention_s
 )
@@ -145,7 +148,8 @@ select json_build_object(
          'firstClaimedAtMs', json_agg(extract(epoch from a.first_claimed_at) * 1000),
          'keyRetentionsS', json_agg(a.key_retention_s),
          'resultRetentionsS', json_agg(a.result_retention_s),
-         'fingerprints', json_agg(encode(a.fingerprint, 'hex'))
+         'fingerprints', json_agg(encode(a.fingerprint, 'hex')),
+         'settled', json_agg(a.ordinal) filter (where a.unknown_since is not null)
        ) as completed
   from applied a`,
 };
@@ -161,6 +165,8 @@ interface CompletedRow {
     readonly resultRetentionsS: readonly number[] | null;
     /** In hexadecimal digits. */
     readonly fingerprints: readonly (string | null)[] | null;
+    /** Those of them that had taken over a claim whose outcome was unknown. */
+    readonly settled: readonly number[] | null;
   };
 }
 
@@ -172,7 +178,7 @@ const MAX_IN_FLIGHT = 3;
  * separately, at the index of its command; it is refused as `answerComplete` does.
  */
 export function createCompleteRecords(database: RecordsDatabase, { readings, values, limiter }: WriteParts) {
-  const complete = createBatchedWrite<CompleteCommand, CompletedRow, CachedCompletion>(database, readings, {
+  const complete = createBatchedWrite<CompleteCommand, CompletedRow, Completion>(database, readings, {
     statement: completeRecords,
     parametersOf(commands) {
       const stored = commands.map(({ id, result, resultDigest: digest }) =>
@@ -201,7 +207,7 @@ export function createCompleteRecords(database: RecordsDatabase, { readings, val
   });
   return (commands: readonly CompleteCommand[], deadline: Deadline) =>
     writeAll(complete, commands, deadline, ({ applied, record }, command) =>
-      applied ? completed(record) : answerComplete(record && withoutLargeResult(record), command),
+      applied ? record : answerComplete(record && withoutLargeResult(record), command),
     );
 }
 
@@ -211,16 +217,23 @@ export function createCompleteRecords(database: RecordsDatabase, { readings, val
 function readCompleted(
   [row]: readonly CompletedRow[],
   commands: readonly CompleteCommand[],
-): readonly (CachedCompletion | undefined)[] {
+): readonly (Completion | undefined)[] {
   if (row === undefined) throw new Error("complete_records returned no row");
-  const { completedAtMs, ordinals, firstClaimedAtMs, keyRetentionsS, resultRetentionsS, fingerprints } =
-    row.completed;
-  const completions: (CachedCompletion | undefined)[] = commands.map(() => undefined);
+  const {
+    completedAtMs,
+    ordinals,
+    firstClaimedAtMs,
+    keyRetentionsS,
+    resultRetentionsS,
+    fingerprints,
+    settled,
+  } = row.completed;
+  const completions: (Completion | undefined)[] = commands.map(() => undefined);
   for (const [i, ordinal] of (ordinals ?? []).entries()) {
     const command = commands[ordinal - 1];
     if (command === undefined) throw new Error(`complete_records completed an unknown command, ${ordinal}`);
     const fingerprint = fingerprints?.[i];
-    completions[ordinal - 1] = {
+    const copy = {
       fingerprint: fingerprint ? Buffer.from(fingerprint, "hex") : undefined,
       claimId: "",
       firstClaimedAtMs: firstClaimedAtMs?.[i] as number,
@@ -229,6 +242,7 @@ function readCompleted(
       expiresAtMs: addMs(completedAtMs, (keyRetentionsS?.[i] as number) * 1000),
       result: command.result,
     };
+    completions[ordinal - 1] = completed(copy, settled?.includes(ordinal) ?? false);
   }
   return completions;
 }
@@ -254,6 +268,7 @@ export function completeSteps({
     answer(completion, { id, result }, { principal }) {
       if (!completion.alreadyCompleted) {
         usage.count(id, "completions");
+        if (completion.settles) usage.count(id, "settled");
         admission.resultAdded(principal, result);
       }
       // Cached before waiters are woken, so that their claims are answered from the cache.

@@ -42,23 +42,34 @@ function parseRelease(request: ReleaseRequest, principal: Principal): ReleaseCom
 export interface Release {
   readonly kind: "released";
   readonly expiresAtMs: number;
+  /** Whether the claim had taken over one whose outcome was unknown, and was not given back. */
+  readonly settles: boolean;
 }
 
 /**
- * Returns the answer to a Release that changed nothing, from the record that it found.
+ * Returns the answer to a Release, from the record that it wrote or, if it changed nothing, found.
  *
  * @throws Refusal RECORD_NOT_FOUND, CLAIM_SUPERSEDED, ALREADY_COMPLETED.
  */
-export function answerRelease(record: LiveRecord | undefined, command: ReleaseCommand): Release | Contended {
+export function answerRelease(
+  record: LiveRecord | undefined,
+  command: ReleaseCommand,
+  applied: boolean,
+): Release | Contended {
   // Repeated, by the claim's token or by that to which giving back has raised it.
   if (command.giveBack && record !== undefined && isGivenBack(record)) {
     const raisedBy = record.fencingToken - command.fencingToken;
-    if (raisedBy === 1n || raisedBy === 0n) return { kind: "released", expiresAtMs: record.expiresAtMs };
+    if (raisedBy === 1n || raisedBy === 0n)
+      return { kind: "released", expiresAtMs: record.expiresAtMs, settles: false };
   }
   const own = ownRecord(record, command.fencingToken);
   switch (own.phase.kind) {
     case "released":
-      return { kind: "released", expiresAtMs: own.expiresAtMs };
+      return {
+        kind: "released",
+        expiresAtMs: own.expiresAtMs,
+        settles: applied && own.unknown !== undefined,
+      };
     case "completed":
       throw alreadyCompleted();
     case "inProgress":
@@ -148,7 +159,9 @@ export function createReleaseRecords(database: RecordsDatabase, { readings, limi
   });
   // A repeat of a release finds the record that the release wrote, so both have the same answer.
   return (commands: readonly ReleaseCommand[], deadline: Deadline) =>
-    writeAll(release, commands, deadline, ({ record }, command) => answerRelease(record, command));
+    writeAll(release, commands, deadline, ({ applied, record }, command) =>
+      answerRelease(record, command, applied),
+    );
 }
 
 /** Returns the steps of Release. */
@@ -171,6 +184,7 @@ export function releaseSteps({
     run: async (commands, deadline) =>
       countFenced(usage, commands, await records.release(commands, deadline)),
     answer(release, { id }) {
+      if (release.settles) usage.count(id, "settled");
       onSettled(recordName(id));
       return releaseResponse(release);
     },

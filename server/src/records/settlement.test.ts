@@ -16,7 +16,7 @@ const ANSWERS = {
   Complete: (record: LiveRecord | undefined, fencingToken: bigint, resultDigest: Uint8Array) =>
     answerComplete(record, { id, fencingToken, result: DONE, resultDigest, keyRetentionS: undefined }),
   Release: (record: LiveRecord | undefined, fencingToken: bigint) =>
-    answerRelease(record, { id, fencingToken, reason: "", giveBack: false }),
+    answerRelease(record, { id, fencingToken, reason: "", giveBack: false }, false),
   ExtendLease: (record: LiveRecord | undefined, fencingToken: bigint) =>
     answerExtendLease(record, { id, fencingToken, leaseMs: undefined, checkpoint: undefined, begin: false }),
 };
@@ -85,8 +85,8 @@ describe("a completion", () => {
 
   test("contains when it was stored, when the key expires, and whether it is a repeat", () => {
     if (copy === undefined) throw new Error("no copy");
-    expect(completed(copy)).toEqual({ ...said, alreadyCompleted: false, copy });
+    expect(completed(copy, true)).toEqual({ ...said, alreadyCompleted: false, settles: true, copy });
     const again = ANSWERS.Complete(recordIn("completed"), 7n, SAME_DIGEST);
-    expect(again).toEqual({ ...said, alreadyCompleted: true, copy });
+    expect(again).toEqual({ ...said, alreadyCompleted: true, settles: false, copy });
   });
 });

@@ -199,7 +199,7 @@ function answerSettlement(row: Row | undefined, key: number, token: number, kind
     id: commandOf({ key, fingerprint: 0, acceptsAmbiguous: false }).id,
     fencingToken: BigInt(token),
   };
-  if (kind === "release") return answerRelease(record, { ...named, reason: "", giveBack: false });
+  if (kind === "release") return answerRelease(record, { ...named, reason: "", giveBack: false }, false);
   if (kind === "extend")
     return answerExtendLease(record, { ...named, leaseMs: undefined, checkpoint: undefined, begin: false });
   const payload = bytesOf(resultOf(kind as "complete 1"));

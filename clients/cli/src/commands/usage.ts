@@ -52,6 +52,7 @@ type Counter =
   | "reclaims"
   | "fenced"
   | "completions"
+  | "settled"
   | "swept";
 
 const NOW_COLUMNS: readonly (readonly [string, (now: UsageNow) => string])[] = [
@@ -123,6 +124,7 @@ export function usageCommands(host: Host): Command {
             count("RECLAIMS", "reclaims", "wide"),
             count("FENCED", "fenced", "wide"),
             count("COMPLETIONS", "completions", "wide"),
+            count("SETTLED", "settled", "wide"),
             count("SWEPT", "swept", "wide"),
           ]);
           if (output.isJson) return;

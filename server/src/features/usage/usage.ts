@@ -19,6 +19,7 @@ export const USAGE_COUNTERS = [
   "reclaims",
   "fenced",
   "completions",
+  "settled",
   "swept",
   "late_keys_refused",
   "late_keys_granted",

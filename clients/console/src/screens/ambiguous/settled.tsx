@@ -9,8 +9,6 @@ import { UserText } from "../../parts/user-text.tsx";
 import { useSession } from "../../session/session.ts";
 import common from "../../styles/common.module.css";
 
-const MAX_EVENTS = 200;
-
 /** How many ambiguous records people have settled in the last day, and who: from the audit, which a limited key may not read. */
 export function Settled() {
   const { namespaces } = useSession();
@@ -58,7 +56,7 @@ function SettledLine() {
 
 function useSettled(action: string, after: Date) {
   return useQuery(TenantAdminService.method.listAuditEvents, {
-    ...{ action, outcome: AuditEvent_Outcome.DONE, pageSize: MAX_EVENTS },
+    ...{ action, outcome: AuditEvent_Outcome.DONE, pageSize: 200 },
     after: timestampFromDate(after),
   });
 }

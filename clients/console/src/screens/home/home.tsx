@@ -160,10 +160,8 @@ function useTitle(checks: readonly Check[], wasAnswered: boolean) {
   const unanswered = checks.filter(({ finding }) => finding?.word === NOT_ANSWERED).length;
   if (unanswered > 0)
     return { title: `${unanswered} of ${formatNoun(checks.length, "check", "checks")} were not answered` };
-  const isPresent = connection === "answering";
-  return {
-    title: isPresent ? "Nothing needs your attention" : `Nothing was wrong at ${formatAbsolute(since)}`,
-  };
+  if (connection === "answering") return { title: "Nothing needs your attention" };
+  return { title: `Nothing was wrong at ${formatAbsolute(since)}` };
 }
 
 function rankOf({ finding }: Check): number {
@@ -204,11 +202,14 @@ function Checks({ checks }: { readonly checks: readonly Check[] }) {
 
 /** What the service is for. */
 function DuplicatesStopped({ bars, now }: { readonly bars: readonly Bar[]; readonly now?: UsageNow }) {
+  const settled = totalOf(bars, "settled");
   return (
     <p className={styles.stopped}>
       <strong>{formatNoun(totalOf(bars, "duplicates"), "duplicate", "duplicates")} stopped</strong> in 24 h,
       of {formatNoun(totalOf(bars, "claims"), "claim", "claims")}
       {now !== undefined && `. Now ${nowWords(now)}.`}
+      {settled > 0 &&
+        ` ${formatNoun(settled, "unknown outcome", "unknown outcomes")} settled without a person.`}
     </p>
   );
 }

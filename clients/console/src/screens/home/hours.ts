@@ -23,7 +23,7 @@ export const COUNTS = ["claims", "duplicates", "ambiguous", "mismatches", "fence
 /** The name of a count. */
 export type Count = (typeof COUNTS)[number];
 
-const ALL_COUNTS = [...new Set([...COUNTS, ...ALL_REFUSALS, "wouldBeRefused" as const])];
+const ALL_COUNTS = [...new Set([...COUNTS, ...ALL_REFUSALS, "wouldBeRefused" as const, "settled" as const])];
 type Counts = Readonly<Record<(typeof ALL_COUNTS)[number], number>>;
 const NONE = Object.fromEntries(ALL_COUNTS.map((count) => [count, 0])) as Counts;
 
@@ -72,6 +72,7 @@ export function ofHour(row: UsageHour): Counted {
     claims: Number(row.claims),
     duplicates: Number(row.replayed + row.inProgress),
     ambiguous: Number(row.ambiguous),
+    settled: Number(row.settled),
     refused: refusedBesideClaims(row),
     wouldBeRefused: Number(row.wouldBeRefused),
   };
