@@ -8,6 +8,7 @@ const BACKGROUND = new Set([
   "store_key_use",
   "read_labelled_tenants",
   "find_holding_tenants",
+  "find_marked_loss",
   "count_matching_ambiguous",
   "take_due_count",
   "count_page",

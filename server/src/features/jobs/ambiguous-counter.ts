@@ -18,8 +18,17 @@ select t.id
  order by t.id`,
 };
 
-/** Returns those of the tenants whose policy, or that of a namespace, holds expired leases: only they have ambiguous records. */
+const findMarkedLoss = {
+  name: "find_marked_loss",
+  text: "select records_lost_at from installation where records_lost_at is not null",
+};
+
+/**
+ * Returns those of the tenants that can have ambiguous records: whose policy, or that of a namespace, holds expired leases; after a
+ * loss (deploy/postgres/mark-loss.sql), all.
+ */
 export async function findTenantsThatHold(runner: Runner, ids: readonly number[]): Promise<number[]> {
+  if ((await runner.run(findMarkedLoss, [])).length > 0) return [...ids];
   const rows = await runner.run<{ id: number }>(findHoldingTenants, [intArray(ids)]);
   return rows.map(({ id }) => id);
 }

@@ -59,10 +59,10 @@ export const MUTANTS: readonly Mutant[] = [
       },
       {
         file: "records/complete.ts",
-        from: "applied ? completed(record)",
-        to: `applied ? completed(record) : record?.phase.kind === "completed"
+        from: "applied ? record",
+        to: `applied ? record : record?.phase.kind === "completed"
         ? { kind: "completed", completedAtMs: record.phase.completedAtMs, expiresAtMs: record.expiresAtMs,
-            alreadyCompleted: false, copy: undefined }`,
+            alreadyCompleted: false, settles: false, copy: undefined }`,
       },
     ],
     faults: [],
