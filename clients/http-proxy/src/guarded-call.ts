@@ -72,7 +72,9 @@ export function callUpstream(
     request.end(body);
   };
   request.once("socket", (socket) => {
-    socket.once("connect", () => send().catch((error) => request.destroy(error)));
+    // A service whose certificate is refused gets nothing.
+    const connected = "encrypted" in socket ? "secureConnect" : "connect";
+    socket.once(connected, () => send().catch((error) => request.destroy(error)));
   });
   const timer = setTimeout(
     () => request.destroy(new Error(`no whole response in ${timeoutMs} ms`)),
@@ -94,7 +96,8 @@ export function callUpstream(
     });
     request.on("response", (response) => {
       const { statusCode: status = 0 } = response;
-      if (status >= 200 && status <= 599) readResponse(response, resolve, fail);
+      if (!isSent) request.destroy(new Error("the service answered before the request was sent"));
+      else if (status >= 200 && status <= 599) readResponse(response, resolve, fail);
       else request.destroy(new Error(`the status ${status} ends no request`));
     });
   });

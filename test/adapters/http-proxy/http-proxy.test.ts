@@ -2,7 +2,8 @@ import { execFile } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { IncomingMessage, type RequestListener, request, type ServerResponse } from "node:http";
-import { connect, Socket } from "node:net";
+import { createServer as createTlsServer } from "node:https";
+import { type AddressInfo, connect, createServer as createTcpServer, Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
@@ -11,6 +12,7 @@ import { expect, onTestFinished, test, vi } from "vitest";
 import { callUpstream, NotSentError } from "../../../clients/http-proxy/src/guarded-call.ts";
 import { Upstream } from "../../../clients/http-proxy/src/upstream.ts";
 import { formatApiKey, generateApiKey } from "../../../server/src/core/auth/api-key.ts";
+import { makeCertificate } from "../../helpers/network/certificates.ts";
 import { cliWith } from "../../helpers/processes/cli.ts";
 import { useServer } from "../../helpers/servers/use-server.ts";
 import { problemOf, send } from "../http/http-client.ts";
@@ -348,6 +350,40 @@ test("a claim is marked before the request is sent; one that can't be, or is los
   await expect(call(begin)).rejects.toThrow(NotSentError);
   expect([order, report.mock.lastCall]).toEqual([["begin", "effect", "begin"], ["unreachable"]]);
 });
+
+test.each(["a certificate that is refused", "an answer before the request"])(
+  "a service with %s got nothing, which releases the claim",
+  async (fault) => {
+    const certificate = await makeCertificate();
+    const effect = vi.fn(charge);
+    const early = createTcpServer((socket) => {
+      socket.on("error", () => {}).write("HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n");
+    });
+    const isTls = fault.startsWith("a certificate");
+    const service = isTls ? createTlsServer(certificate.pem, effect).on("tlsClientError", () => {}) : early;
+    await once(service.listen(0, "127.0.0.1"), "listening");
+    onTestFinished(async () => {
+      service.close();
+      await certificate.remove();
+    });
+    const { port } = service.address() as AddressInfo;
+    const upstream = new Upstream(new URL(`${isTls ? "https" : "http"}://127.0.0.1:${port}`));
+    const incoming = Object.assign(new IncomingMessage(new Socket()), { method: "POST", url: "/" });
+    const given = {
+      incoming,
+      body: Buffer.from("{}"),
+      timeoutMs: 5000,
+      traceHeaders: undefined,
+      report: vi.fn(),
+    };
+    const { signal } = new AbortController();
+    // The answer comes while the mark is under way.
+    const begin = vi.fn(() => new Promise<void>(() => {}));
+    const claim = { deriveKey: () => "key", fencingToken: 1n, attempt: 1, signal, begin };
+    await expect(callUpstream(upstream, given, claim)).rejects.toThrow(NotSentError);
+    expect([begin.mock.calls.length, effect.mock.calls.length]).toEqual([isTls ? 0 : 1, 0]);
+  },
+);
 
 test("a refused connection releases the claim: nothing was sent, and the next attempt runs", async () => {
   const effect = vi.fn(charge);
