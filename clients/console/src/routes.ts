@@ -73,13 +73,13 @@ export const ROUTES: readonly ScreenRoute[] = [
     "Key quality",
     "q",
   ]),
+  route("/settings", "tenant", () => import("./screens/settings/settings.tsx"), ["Tune", "Settings", "s"]),
   route("/operator-keys", "operator", () => import("./screens/operator-keys/operator-keys.tsx"), [
     "Access",
     "Operator keys",
     "k",
   ]),
   route("/api-keys", "tenant", () => import("./screens/api-keys/api-keys.tsx"), ["Access", "API keys", "k"]),
-  route("/settings", "tenant", () => import("./screens/settings/settings.tsx"), ["Access", "Settings", "s"]),
 ];
 
 /** Returns the navigation of a role. A caller, whose page is the same at each address, has the tenant's. */

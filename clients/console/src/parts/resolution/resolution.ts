@@ -87,7 +87,7 @@ export function resolutionsOf({ state }: Pick<Record, "state">): readonly Resolu
 export const RESOLUTIONS = {
   complete: {
     answer: "It happened",
-    meaning: "The effect happened, or failed permanently. Every duplicate of the key gets the stored result.",
+    meaning: "The effect happened, or failed permanently. Every duplicate gets the stored result.",
   },
   release: {
     answer: "It did not happen",

@@ -51,9 +51,9 @@ function isSuspected({ suspicions }: KeyQuality): boolean {
 function Unsuspected({ qualities }: { readonly qualities: readonly KeyQuality[] }) {
   return (
     <section>
-      <h2>Nothing suspicious</h2>
+      <h2>Nothing suspicious so far</h2>
       <DataTable
-        caption="Namespaces whose keys look right"
+        caption="Namespaces without a suspicion so far: checks in the fourth column have too few claims"
         columns={[
           ["Namespace", ({ namespace }) => namespace],
           ["Claims", ({ claims }) => formatCount(claims), "number"],

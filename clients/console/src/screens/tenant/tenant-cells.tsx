@@ -75,7 +75,7 @@ export function Refused({ usage }: { readonly usage: TenantUsage }) {
       {words.length > 0 && <StateMark tone="bad" word={`${words.join(", ")} in the last minute`} />}
       {words.length > 0 && <br />}
       {recent === 0n ? (
-        "–"
+        words.length === 0 && "0"
       ) : (
         <>
           {formatCount(recent)}
