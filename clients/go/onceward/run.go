@@ -46,7 +46,7 @@ type Result[T any] struct {
 //     ErrLeaseLost, or why a heartbeat was refused), and when the client closes (ErrClosed). The function decides how it ends;
 //     its outcome is stored all the same.
 //   - If the caller's context ends before the function runs, Run returns its cause at once, and releases in the background a claim
-//     that is granted nevertheless.
+//     that is granted nevertheless, but for one with Operation.ClaimID, whose effect an earlier process may have begun.
 //
 // Fails with InProgressError, AmbiguousError and ResultUnavailableError, when nothing ran now; with CompletionError, when the
 // function ran and its outcome could not be stored; and with Error for any other failure, when nothing ran.
