@@ -91,7 +91,7 @@ func (a *acquisition) claimOrWait(ctx context.Context, waitUntil time.Time) (*ac
 	for lostClaims := 0; ; {
 		switch outcome := response.GetOutcome().(type) {
 		case *oncewardv1.ClaimResponse_Claimed:
-			earlier := unknownAttemptOf(response)
+			earlier := a.unknownAttemptOf(response)
 			granted, err := a.renewIfLate(ctx, outcome.Claimed)
 			if granted != nil {
 				granted.earlier = earlier

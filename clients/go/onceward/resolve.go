@@ -55,20 +55,24 @@ type unknownAttempt struct {
 }
 
 // unknownAttemptOf returns the attempt that a claim took over and whose outcome is unknown; nil without one.
-func unknownAttemptOf(response *oncewardv1.ClaimResponse) *unknownAttempt {
+func (a *acquisition) unknownAttemptOf(response *oncewardv1.ClaimResponse) *unknownAttempt {
 	claimed := response.GetClaimed()
 	if claimed.GetUnknown() == nil {
 		return nil
 	}
 	last := proto.CloneOf(claimed.GetUnknown())
 	last.Checkpoint = claimed.GetCheckpoint()
-	age := response.GetServerTime().AsTime().Sub(last.GetLeaseExpiredAt().AsTime())
-	return &unknownAttempt{last, max(0, age), leaseNow()}
+	earlier := &unknownAttempt{last: last, at: leaseNow()}
+	// With the caller's ClaimID, an earlier process may have begun another effect since.
+	if a.operation.ClaimID == "" {
+		earlier.age = max(0, response.GetServerTime().AsTime().Sub(last.GetLeaseExpiredAt().AsTime()))
+	}
+	return earlier
 }
 
 // SinceEffectMayHaveBegun returns, for Operation.Resolve, the time since the lease of the earlier attempt ended, by the service's
-// clock: an effect that it had began before then. A provider whose search lags may not show it for some time after. 0 if the outcome
-// of no earlier attempt is unknown.
+// clock: an effect that it had began before then. A provider whose search lags may not show it for some time after. With
+// Operation.ClaimID, the time since this claim was granted. 0 if the outcome of no earlier attempt is unknown.
 func (c *Claim) SinceEffectMayHaveBegun() time.Duration {
 	if c.earlier == nil {
 		return 0

@@ -202,8 +202,8 @@ func (c *Client) open(operation *Operation, found *acquired, cancel context.Canc
 	claim.Checkpoint = readCheckpoint(found.claimed.GetCheckpoint())
 	claim.earlier = found.earlier
 	claim.marksBegin = operation.MarksBegin
-	// With the id of an earlier process, the claim may be the one whose effect that has begun.
-	if claim.marksBegin && found.earlier == nil && operation.ClaimID == "" {
+	claim.continues = operation.ClaimID != ""
+	if claim.marksBegin && found.earlier == nil && !claim.continues {
 		claim.phase.Store(notBegun)
 	}
 	claim.lease = &lease{claim: claim.ref(), extend: claim.heartbeat, onLost: func(why *Error) { cancel(why) }}
