@@ -118,9 +118,13 @@ func lookFirst(ctx context.Context, claim *Claim, operation *Operation, waitUnti
 	}
 }
 
-// beginOrGiveBack marks the begin of a function that may run; it gives the record back if that fails, or the context has ended.
+// beginOrGiveBack marks the begin of a function that may run; it gives the record back if that fails, or the context or the lease
+// has ended.
 func (c *Claim) beginOrGiveBack(ctx context.Context) error {
 	err := cmp.Or(c.Begin(ctx), context.Cause(ctx))
+	if err == nil && c.lease != nil && c.lease.isOver() {
+		err = leaseLost(c.ref()) // Its timer has not fired yet.
+	}
 	if err != nil {
 		c.giveBack("not begun")
 	}
