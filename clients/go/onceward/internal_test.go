@@ -103,7 +103,7 @@ func TestAFunctionDoesNotBeginAfterItsLease(t *testing.T) {
 	claim := &Claim{continues: true, lease: &lease{}, earlier: &unknownAttempt{last: &oncewardv1.Ambiguous{}}}
 	operation := &Operation{Resolve: func(context.Context, *Claim) (Resolution, error) { return DidNotHappen(), nil }}
 	var lost *Error
-	if _, err := lookFirst(t.Context(), claim, operation, time.Now()); !errors.As(err, &lost) || lost.Reason != ErrLeaseLost {
+	if _, err := lookFirst(t.Context(), claim, operation, time.Now(), nil); !errors.As(err, &lost) || lost.Reason != ErrLeaseLost {
 		t.Errorf("it may begin: %v", err)
 	}
 }

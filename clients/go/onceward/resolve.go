@@ -29,6 +29,7 @@ const (
 )
 
 // Happened says that the effect happened: the value is stored and returned, as if the function had returned it, which does not run.
+// A value that can't be encoded means the same as an error.
 func Happened(value any) Resolution { return Resolution{kind: effectHappened, value: value} }
 
 // Value returns the value of Happened; false for another resolution. It is for middleware, which stores another form.
@@ -83,14 +84,16 @@ func (c *Claim) SinceEffectMayHaveBegun() time.Duration {
 // lookFirst asks Operation.Resolve, if the outcome of an earlier attempt is unknown, and gives the record back unless the outcome is
 // known now. Returns a resolution of another kind than Unknown; that of DidNotHappen if there is nothing to ask. Then the begin of the
 // function is marked, if the operation has Resolve.
-func lookFirst(ctx context.Context, claim *Claim, operation *Operation, waitUntil time.Time) (Resolution, error) {
+func lookFirst(
+	ctx context.Context, claim *Claim, operation *Operation, waitUntil time.Time, into any,
+) (Resolution, error) {
 	if operation.Resolve == nil {
 		return DidNotHappen(), nil
 	}
 	if operation.AcceptAmbiguous || claim.earlier == nil {
 		return DidNotHappen(), claim.beginOrGiveBack(ctx)
 	}
-	found, err := look(ctx, claim, operation)
+	found, err := look(ctx, claim, operation, into)
 	if err == nil && found.kind == effectHappened {
 		return found, nil
 	}
@@ -131,10 +134,14 @@ func (c *Claim) beginOrGiveBack(ctx context.Context) error {
 	return err
 }
 
-// look calls Operation.Resolve. A panic of it gives the record back.
-func look(ctx context.Context, claim *Claim, operation *Operation) (Resolution, error) {
+// look calls Operation.Resolve. A panic of it gives the record back. Fails also if the value of what happened can't be stored.
+func look(ctx context.Context, claim *Claim, operation *Operation, into any) (Resolution, error) {
 	value, err := claim.call(ctx, func(ctx context.Context, claim *Claim) (any, error) {
-		return operation.Resolve(ctx, claim)
+		found, err := operation.Resolve(ctx, claim)
+		if err == nil && found.kind == effectHappened {
+			_, err = encodeAndRead(Effect{Value: found.value}, operation.Codec, into)
+		}
+		return found, err
 	}, func() { claim.giveBack("panic") })
 	found, _ := value.(Resolution)
 	return found, err

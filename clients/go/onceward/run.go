@@ -158,7 +158,7 @@ func (c *Client) runUnder(
 	defer cancel(nil)
 	claim := c.open(operation, found, cancel)
 	defer c.close(claim)
-	looked, err := lookFirst(ctx, claim, operation, waitUntil)
+	looked, err := lookFirst(ctx, claim, operation, waitUntil, into)
 	switch {
 	case err != nil:
 		return nil, nil, err
@@ -278,11 +278,7 @@ func finish(ctx context.Context, claim *Claim, operation *Operation, effect Effe
 // completeEffect stores the function's outcome, and reads the value that a repeat will get. Fails with CompletionError if the
 // outcome could not be stored unchanged.
 func completeEffect(claim *Claim, codec Codec, effect Effect, into any) (*facts, error) {
-	result, err := encodeEffect(effect, codec)
-	if err == nil && effect.Err == nil {
-		// Decoded before it is stored: a value that can't be decoded now can't be replayed either.
-		err = decodeValue(result, codec, into)
-	}
+	result, err := encodeAndRead(effect, codec, into)
 	if err != nil {
 		return nil, completeWithoutValue(claim, effect, codecError(err))
 	}
@@ -303,6 +299,15 @@ func completeEffect(claim *Claim, codec Codec, effect Effect, into any) (*facts,
 		stored.completedAt, stored.expiresAt = timeOf(response.GetCompletedAt()), timeOf(response.GetExpiresAt())
 	}
 	return stored, nil
+}
+
+// encodeAndRead returns the outcome as it is stored, and reads its value: one that can't be read now can't be replayed either.
+func encodeAndRead(effect Effect, codec Codec, into any) (*oncewardv1.Result, error) {
+	result, err := encodeEffect(effect, codec)
+	if err == nil && effect.Err == nil {
+		err = decodeValue(result, codec, into)
+	}
+	return result, err
 }
 
 // completeWithoutValue stores the operation as done without its value, because its effect can't be undone.
