@@ -47,7 +47,8 @@ type acquisition struct {
 }
 
 // acquire claims, and waits for another holder. If the context ends before the function may begin, returns its cause. After
-// every error, a claim that was granted nevertheless is released in the background.
+// every error, a claim that was granted nevertheless is released in the background, but for one with the caller's ClaimID: an
+// earlier process may have begun its effect.
 func (c *Client) acquire(ctx context.Context, operation *Operation, waitUntil time.Time) (*acquired, error) {
 	request, refused := operation.request()
 	if refused != nil {
@@ -61,7 +62,7 @@ func (c *Client) acquire(ctx context.Context, operation *Operation, waitUntil ti
 	if err == nil {
 		return found, nil
 	}
-	if run.sent.mayBeHeld() && !operation.completes {
+	if run.sent.mayBeHeld() && !operation.completes && operation.ClaimID == "" {
 		c.inBackground(run.releaseUnusedClaim)
 	}
 	if failed, isOwn := err.(*Error); isOwn {
@@ -90,7 +91,7 @@ func (a *acquisition) claimOrWait(ctx context.Context, waitUntil time.Time) (*ac
 	for lostClaims := 0; ; {
 		switch outcome := response.GetOutcome().(type) {
 		case *oncewardv1.ClaimResponse_Claimed:
-			earlier := unknownAttemptOf(response)
+			earlier := a.unknownAttemptOf(response)
 			granted, err := a.renewIfLate(ctx, outcome.Claimed)
 			if granted != nil {
 				granted.earlier = earlier

@@ -30,6 +30,7 @@ type Claim struct {
 	codec      Codec // The run's; nil of a claim that a program made: JSONCodec.
 	earlier    *unknownAttempt
 	unknown    atomic.Pointer[OutcomeUnknownError]
+	continues  bool // With the id of an earlier process, which may have begun the effect under the same claim.
 	marksBegin bool
 	isMarked   atomic.Bool
 	phase      atomic.Int32
@@ -163,9 +164,13 @@ func (c *Claim) complete(result *oncewardv1.Result) (*oncewardv1.CompleteRespons
 // claim that can't be released ends with its lease.
 func (c *Claim) release(reason string) { c.end(reason, false) }
 
-// giveBack gives the record back as it was before the claim. It never fails: a claim that can't be given back ends with its lease,
-// and the outcome is unknown again.
-func (c *Claim) giveBack(reason string) { c.end(reason, true) }
+// giveBack gives the record back as it was before the claim. It never fails: a claim that can't be given back, or that an earlier
+// process may have begun, ends with its lease, and the outcome is unknown again.
+func (c *Claim) giveBack(reason string) {
+	if !c.continues {
+		c.end(reason, true)
+	}
+}
 
 func (c *Claim) end(reason string, givesBack bool) {
 	if c.lease == nil {

@@ -1,6 +1,8 @@
 package onceward
 
 import (
+	"context"
+	"errors"
 	"runtime"
 	"strings"
 	"testing"
@@ -93,6 +95,16 @@ func TestCallersThatWereAnsweredJoinTheNextBatch(t *testing.T) {
 	}
 	if joined < rounds/2 {
 		t.Errorf("a caller joined the next batch in %d of %d rounds", joined, rounds)
+	}
+}
+
+// After a pause of the process, the timer of the lease fires late.
+func TestAFunctionDoesNotBeginAfterItsLease(t *testing.T) {
+	claim := &Claim{continues: true, lease: &lease{}, earlier: &unknownAttempt{last: &oncewardv1.Ambiguous{}}}
+	operation := &Operation{Resolve: func(context.Context, *Claim) (Resolution, error) { return DidNotHappen(), nil }}
+	var lost *Error
+	if _, err := lookFirst(t.Context(), claim, operation, time.Now(), nil); !errors.As(err, &lost) || lost.Reason != ErrLeaseLost {
+		t.Errorf("it may begin: %v", err)
 	}
 }
 

@@ -48,8 +48,8 @@ type Operation struct {
 	AcceptAmbiguous bool
 	// Finds out what became of the effect of an earlier attempt whose lease ended without an outcome, for example by asking the
 	// provider for the claim's DeriveKey. Called under the claim, before the function, whether the namespace's policy is HOLD or
-	// RECLAIM. Unless it is known what happened, also after an error or a panic, the record is given back as it was. Not called with
-	// AcceptAmbiguous. Default: none.
+	// RECLAIM. Unless it is known what happened, also after an error or a panic, the record is given back as it was; with ClaimID, it
+	// is left to its lease and the policy. Not called with AcceptAmbiguous. Default: none.
 	Resolve func(ctx context.Context, claim *Claim) (Resolution, error)
 	// Whether the claim's Begin marks when the effect begins, so that a crash, an error or a panic before that is not ambiguous: the
 	// next delivery runs, regardless of policy and OnError, unless the error is terminal. The function calls Begin right before its

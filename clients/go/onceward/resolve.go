@@ -29,6 +29,7 @@ const (
 )
 
 // Happened says that the effect happened: the value is stored and returned, as if the function had returned it, which does not run.
+// A value that can't be encoded means the same as an error.
 func Happened(value any) Resolution { return Resolution{kind: effectHappened, value: value} }
 
 // Value returns the value of Happened; false for another resolution. It is for middleware, which stores another form.
@@ -55,20 +56,24 @@ type unknownAttempt struct {
 }
 
 // unknownAttemptOf returns the attempt that a claim took over and whose outcome is unknown; nil without one.
-func unknownAttemptOf(response *oncewardv1.ClaimResponse) *unknownAttempt {
+func (a *acquisition) unknownAttemptOf(response *oncewardv1.ClaimResponse) *unknownAttempt {
 	claimed := response.GetClaimed()
 	if claimed.GetUnknown() == nil {
 		return nil
 	}
 	last := proto.CloneOf(claimed.GetUnknown())
 	last.Checkpoint = claimed.GetCheckpoint()
-	age := response.GetServerTime().AsTime().Sub(last.GetLeaseExpiredAt().AsTime())
-	return &unknownAttempt{last, max(0, age), leaseNow()}
+	earlier := &unknownAttempt{last: last, at: leaseNow()}
+	// With the caller's ClaimID, an earlier process may have begun another effect since.
+	if a.operation.ClaimID == "" {
+		earlier.age = max(0, response.GetServerTime().AsTime().Sub(last.GetLeaseExpiredAt().AsTime()))
+	}
+	return earlier
 }
 
 // SinceEffectMayHaveBegun returns, for Operation.Resolve, the time since the lease of the earlier attempt ended, by the service's
-// clock: an effect that it had began before then. A provider whose search lags may not show it for some time after. 0 if the outcome
-// of no earlier attempt is unknown.
+// clock: an effect that it had began before then. A provider whose search lags may not show it for some time after. With
+// Operation.ClaimID, the time since this claim was granted. 0 if the outcome of no earlier attempt is unknown.
 func (c *Claim) SinceEffectMayHaveBegun() time.Duration {
 	if c.earlier == nil {
 		return 0
@@ -79,14 +84,16 @@ func (c *Claim) SinceEffectMayHaveBegun() time.Duration {
 // lookFirst asks Operation.Resolve, if the outcome of an earlier attempt is unknown, and gives the record back unless the outcome is
 // known now. Returns a resolution of another kind than Unknown; that of DidNotHappen if there is nothing to ask. Then the begin of the
 // function is marked, if the operation has Resolve.
-func lookFirst(ctx context.Context, claim *Claim, operation *Operation, waitUntil time.Time) (Resolution, error) {
+func lookFirst(
+	ctx context.Context, claim *Claim, operation *Operation, waitUntil time.Time, into any,
+) (Resolution, error) {
 	if operation.Resolve == nil {
 		return DidNotHappen(), nil
 	}
 	if operation.AcceptAmbiguous || claim.earlier == nil {
 		return DidNotHappen(), claim.beginOrGiveBack(ctx)
 	}
-	found, err := look(ctx, claim, operation)
+	found, err := look(ctx, claim, operation, into)
 	if err == nil && found.kind == effectHappened {
 		return found, nil
 	}
@@ -114,19 +121,27 @@ func lookFirst(ctx context.Context, claim *Claim, operation *Operation, waitUnti
 	}
 }
 
-// beginOrGiveBack marks the begin of a function that may run; it gives the record back if that fails, or the context has ended.
+// beginOrGiveBack marks the begin of a function that may run; it gives the record back if that fails, or the context or the lease
+// has ended.
 func (c *Claim) beginOrGiveBack(ctx context.Context) error {
 	err := cmp.Or(c.Begin(ctx), context.Cause(ctx))
+	if err == nil && c.lease != nil && c.lease.isOver() {
+		err = leaseLost(c.ref()) // Its timer has not fired yet.
+	}
 	if err != nil {
 		c.giveBack("not begun")
 	}
 	return err
 }
 
-// look calls Operation.Resolve. A panic of it gives the record back.
-func look(ctx context.Context, claim *Claim, operation *Operation) (Resolution, error) {
+// look calls Operation.Resolve. A panic of it gives the record back. Fails also if the value of what happened can't be stored.
+func look(ctx context.Context, claim *Claim, operation *Operation, into any) (Resolution, error) {
 	value, err := claim.call(ctx, func(ctx context.Context, claim *Claim) (any, error) {
-		return operation.Resolve(ctx, claim)
+		found, err := operation.Resolve(ctx, claim)
+		if err == nil && found.kind == effectHappened {
+			_, err = encodeAndRead(Effect{Value: found.value}, operation.Codec, into)
+		}
+		return found, err
 	}, func() { claim.giveBack("panic") })
 	found, _ := value.(Resolution)
 	return found, err

@@ -46,7 +46,7 @@ type Result[T any] struct {
 //     ErrLeaseLost, or why a heartbeat was refused), and when the client closes (ErrClosed). The function decides how it ends;
 //     its outcome is stored all the same.
 //   - If the caller's context ends before the function runs, Run returns its cause at once, and releases in the background a claim
-//     that is granted nevertheless.
+//     that is granted nevertheless, but for one with Operation.ClaimID, whose effect an earlier process may have begun.
 //
 // Fails with InProgressError, AmbiguousError and ResultUnavailableError, when nothing ran now; with CompletionError, when the
 // function ran and its outcome could not be stored; and with Error for any other failure, when nothing ran.
@@ -158,7 +158,7 @@ func (c *Client) runUnder(
 	defer cancel(nil)
 	claim := c.open(operation, found, cancel)
 	defer c.close(claim)
-	looked, err := lookFirst(ctx, claim, operation, waitUntil)
+	looked, err := lookFirst(ctx, claim, operation, waitUntil, into)
 	switch {
 	case err != nil:
 		return nil, nil, err
@@ -202,8 +202,8 @@ func (c *Client) open(operation *Operation, found *acquired, cancel context.Canc
 	claim.Checkpoint = readCheckpoint(found.claimed.GetCheckpoint())
 	claim.earlier = found.earlier
 	claim.marksBegin = operation.MarksBegin
-	// With the id of an earlier process, the claim may be the one whose effect that has begun.
-	if claim.marksBegin && found.earlier == nil && operation.ClaimID == "" {
+	claim.continues = operation.ClaimID != ""
+	if claim.marksBegin && found.earlier == nil && !claim.continues {
 		claim.phase.Store(notBegun)
 	}
 	claim.lease = &lease{claim: claim.ref(), extend: claim.heartbeat, onLost: func(why *Error) { cancel(why) }}
@@ -278,11 +278,7 @@ func finish(ctx context.Context, claim *Claim, operation *Operation, effect Effe
 // completeEffect stores the function's outcome, and reads the value that a repeat will get. Fails with CompletionError if the
 // outcome could not be stored unchanged.
 func completeEffect(claim *Claim, codec Codec, effect Effect, into any) (*facts, error) {
-	result, err := encodeEffect(effect, codec)
-	if err == nil && effect.Err == nil {
-		// Decoded before it is stored: a value that can't be decoded now can't be replayed either.
-		err = decodeValue(result, codec, into)
-	}
+	result, err := encodeAndRead(effect, codec, into)
 	if err != nil {
 		return nil, completeWithoutValue(claim, effect, codecError(err))
 	}
@@ -303,6 +299,15 @@ func completeEffect(claim *Claim, codec Codec, effect Effect, into any) (*facts,
 		stored.completedAt, stored.expiresAt = timeOf(response.GetCompletedAt()), timeOf(response.GetExpiresAt())
 	}
 	return stored, nil
+}
+
+// encodeAndRead returns the outcome as it is stored, and reads its value: one that can't be read now can't be replayed either.
+func encodeAndRead(effect Effect, codec Codec, into any) (*oncewardv1.Result, error) {
+	result, err := encodeEffect(effect, codec)
+	if err == nil && effect.Err == nil {
+		err = decodeValue(result, codec, into)
+	}
+	return result, err
 }
 
 // completeWithoutValue stores the operation as done without its value, because its effect can't be undone.

@@ -144,6 +144,14 @@ def encode_effect(effect: Effect, codec: Codec) -> Result:
     )
 
 
+def encode_and_read(effect: Effect, codec: Codec) -> tuple[Result, Any]:
+    """Returns a function's outcome as it is stored, and its value: one that can't be read now can't be
+    replayed either. :raises Exception: also the codec's errors.
+    """
+    result = encode_effect(effect, codec)
+    return result, decode_value(result, codec) if effect.error is None else None
+
+
 def encode_without_value(effect: Effect, error: OncewardError) -> Result:
     """Returns an outcome without its value or details: the operation must not run again."""
     if effect.error is None:

@@ -15,7 +15,7 @@ import grpc
 
 from ._acquire import MAX_LATE_ANSWERS, UnknownAttempt, about
 from ._checkpoint import write_checkpoint
-from ._codec import codec_error, decode_value, encode_effect, encode_without_value
+from ._codec import codec_error, encode_and_read, encode_without_value
 from ._errors import (
     ClaimRef,
     CompletionError,
@@ -78,9 +78,7 @@ class Held:
             raise self.marked
         codec = self.operation.codec
         try:
-            result = encode_effect(effect, codec)
-            # Decoded before it is stored: a value that can't be decoded now can't be replayed either.
-            value = decode_value(result, codec) if effect.error is None else None
+            result, value = encode_and_read(effect, codec)
         except Exception as error:
             raise (yield from self._complete_without_value(effect, codec_error(error))) from error
         try:

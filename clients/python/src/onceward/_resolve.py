@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from ._acquire import Granted, Unguarded, ambiguous, in_progress
+from ._codec import codec_error, encode_and_read
 from ._errors import ClaimRef, Effect
 from ._finish import Held
 from ._flow import Flow, Sleep
@@ -18,7 +19,7 @@ T = TypeVar("T")
 @dataclass(frozen=True)
 class Happened(Generic[T]):
     """The effect happened: the value is stored and returned, as if the function had returned it, which does
-    not run.
+    not run. A value that can't be encoded means the same as an error.
     """
 
     value: T
@@ -71,7 +72,12 @@ def settle_search(
     found, error, unknown = looked.value, looked.error, held.unknown
     assert held.lease is not None and unknown is not None
     if error is None and isinstance(found, Happened):
-        return (yield from held.complete(Effect(found.value)))
+        try:
+            encode_and_read(Effect(found.value), held.operation.codec)
+        except Exception as unstorable:
+            error = codec_error(unstorable)
+        else:
+            return (yield from held.complete(Effect(found.value)))
     is_stopped = error is not None and not isinstance(error, Exception)
     if held.lease.lost is not None or held.is_interrupted or is_stopped:
         yield from held.give_back("interrupted")

@@ -315,6 +315,19 @@ def test_the_response_that_resolve_found_is_sent_and_replayed() -> None:
         assert api.effects == ["perhaps"]
 
 
+def test_what_resolve_found_is_ambiguous_if_it_is_not_a_response() -> None:
+    def define(api: Api) -> None:
+        @api.app.post("/charges")
+        async def charge() -> None:
+            raise OutcomeUnknownError("the bank timed out")
+
+    with _served(define, resolve=lambda _: Happened("found")) as (api, browser):
+        browser.post("/charges")
+        api.testing.advance(30_000)
+        for _ in range(2):
+            assert browser.post("/charges").json()["type"] == "urn:onceward:problem:ambiguous"
+
+
 #: The options, the handler's status or error, and whether the outcome is unknown afterwards.
 _FAILURES: list[tuple[dict[str, Any], int | Exception, dict[str, str], bool]] = [
     ({}, 500, {}, False),
