@@ -54,6 +54,8 @@ export interface AcquireOptions {
   /** See `RunOptions`. */
   readonly leaseMs?: number | undefined;
   /** See `RunOptions`. */
+  readonly claimId?: string | undefined;
+  /** See `RunOptions`. */
   readonly onUnavailable: "throw" | "proceed";
   /** See `RunOptions`. */
   readonly signal?: AbortSignal | undefined;
@@ -66,7 +68,7 @@ export interface AcquireOptions {
  * @param onWaiting is called when the wait begins.
  * @throws InProgressError, AmbiguousError, OncewardError; at once CLOSED if the client closes in the meantime, or the
  *   reason of the caller's signal. After every rejection, a claim that was granted nevertheless is released in the
- *   background.
+ *   background, unless it has the caller's id: then the effect may have begun in an earlier process.
  */
 export async function acquire(
   calls: Calls,
@@ -78,7 +80,7 @@ export async function acquire(
   try {
     return await claimOrWait(calls, request, options, claims, onWaiting);
   } catch (error) {
-    if (claims.mayBeHeld && request.completion === undefined)
+    if (claims.mayBeHeld && request.completion === undefined && options.claimId === undefined)
       calls.inBackground(() => releaseUnusedClaim(calls, request, claims, options.leaseMs));
     throw error;
   }

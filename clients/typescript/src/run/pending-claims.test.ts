@@ -33,6 +33,18 @@ test("after an outage, the claim of a run that gave up is released for the next 
   expect(await testing.onceward.run({ ...operation, waitMs: 0 }, fn)).toBe("charged");
 });
 
+test("a continued claim is not released, because its effect may have begun in an earlier process", async () => {
+  const testing = newTesting();
+  const continued = { ...impatient, claimId: "execution-1", owner: "execution-1" };
+  await testing.onceward.calls.claim({ ...operation, claimId: "execution-1", owner: "execution-1" });
+  testing.faults.loseNextReply("claim");
+  testing.faults.failNext("claim", "DATABASE_UNAVAILABLE", Number.POSITIVE_INFINITY);
+  await expect(testing.onceward.run(continued, vi.fn())).rejects.toThrow();
+  testing.faults.clear();
+  await Promise.all(testing.onceward.calls.background);
+  expect(testing.records()).toMatchObject([{ state: Record_State.IN_PROGRESS }]);
+});
+
 test("a release that fails is tried again", async () => {
   const testing = newTesting();
   testing.faults.loseNextReply("claim");

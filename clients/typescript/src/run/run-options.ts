@@ -41,7 +41,8 @@ export interface RunOptions extends Judging {
   /**
    * The id of this attempt, at most 128 bytes: a run with the id of the claim that holds the key continues that claim, instead
    * of waiting for it. For programs that are replayed from their beginning, such as durable executions; two runs that may happen
-   * at once must differ. Default: a new UUID.
+   * at once must differ. Because its effect may have begun, a run that ends before its function leaves the claim to its lease and the
+   * namespace's policy. Default: a new UUID.
    */
   readonly claimId?: string | undefined;
   /**

@@ -164,8 +164,8 @@ async function begin(
         observer.emitWithWarning({ type: "timestamp-key" }, "ONCEWARD_TIMESTAMP_KEY", message);
       }
       options.signal?.throwIfAborted();
-      const { leaseMs, signal } = options;
-      const acquireOptions = { waitMs, timeoutMs, leaseMs, onUnavailable, signal };
+      const { leaseMs, claimId, signal } = options;
+      const acquireOptions = { waitMs, timeoutMs, leaseMs, claimId, onUnavailable, signal };
       const acquired = await acquireFor(calls, options, defaults, acquireOptions, observer);
       add({ "onceward.outcome": acquired.kind });
       return acquired;
