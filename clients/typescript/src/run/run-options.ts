@@ -98,7 +98,8 @@ export interface RunOptions extends Judging {
    * Finds out what became of the effect of an earlier attempt whose lease ended without an outcome, for example by asking the
    * provider for `claim.deriveKey`'s key. Called under the claim, before the function, whether the namespace's policy is HOLD or
    * RECLAIM. Returns `happened(value)`, `didNotHappen()`, `stillOpen({ retryAfterMs })` or `unknown()`; an error means unknown. Unless
-   * it is known what happened, the record is given back as it was before. Not called with `acceptAmbiguous`. Default: none.
+   * it is known what happened, the record is given back as it was before, unless the run has a `claimId`. Not called with
+   * `acceptAmbiguous`. Default: none.
    */
   readonly resolve?: Resolve | undefined;
   /**
