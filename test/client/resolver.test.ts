@@ -122,19 +122,17 @@ test("a record that is still open is not asked about before its time, and new re
 });
 
 test.each(["close", "signal", "client"])(
-  "ended by its %s, a resolver gives back what it claimed",
+  "ended by its %s, a resolver gives back what it claimed, also if resolve hangs",
   async (by) => {
-    const { start, events, onceward, admin } = await newWorld("order-1", "order-2");
+    const { start, onceward, admin } = await newWorld("order-1", "order-2");
     const controller = new AbortController();
     const asked: string[] = [];
     const resolver = start({
       signal: controller.signal,
-      resolve: async ({ key, signal }) => {
+      resolve: ({ key }) => {
         asked.push(key);
-        await once(signal, "abort");
-        if (key === "order-2")
-          await vi.waitUntil(() => events.some(({ type }) => type === "not-run"), WITHIN_MS);
-        return didNotHappen();
+        // A call to the provider that hangs.
+        return new Promise(() => {});
       },
     });
     await vi.waitUntil(() => asked.length === 2, WITHIN_MS);

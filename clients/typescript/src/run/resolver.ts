@@ -9,7 +9,7 @@ import { dateOf } from "./calls.ts";
 import type { Onceward } from "./client.ts";
 import { jsonCodec } from "./codec.ts";
 import { NoEffectError } from "./outcome-unknown.ts";
-import type { Resolve } from "./resolution.ts";
+import type { Resolve, UnresolvedClaim } from "./resolution.ts";
 import { sleep, throwIfAborted } from "./retry.ts";
 import { type CodecRunOptions, checkNamespaceOptions, type RunOptions } from "./run-options.ts";
 
@@ -143,7 +143,7 @@ async function pass(options: ResolveOptions, postponed: Map<string, number>): Pr
 
 /** Settles a record if `resolve` knows how. @throws the signal's reason. */
 async function settle(
-  { onceward, admin: _, codec = jsonCodec, onFailed, ...options }: ResolveOptions,
+  { onceward, admin: _, codec = jsonCodec, onFailed, resolve, ...options }: ResolveOptions,
   { key, fingerprint, firstClaimedAt }: RecordMessage,
   postponed: Map<string, number>,
 ): Promise<keyof ResolveCounts> {
@@ -155,6 +155,9 @@ async function settle(
       ...options,
       codec,
       key,
+      // It only looks, so that the record may be given back while it hangs.
+      resolve: (claim: UnresolvedClaim) =>
+        onceward.calls.orEnd(Promise.resolve(claim).then(resolve), claim.signal),
       keyCreatedAt: dateOf(firstClaimedAt),
       onInProgress: "throw",
     } as const;
