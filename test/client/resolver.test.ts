@@ -5,6 +5,7 @@ import { type ResolverOptions, resolveAmbiguous, startResolver } from "@onceward
 import { Record_State, type RecordMessage } from "@onceward/client/proto";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { createWorld } from "../helpers/calls/admin.ts";
+import { endLeases } from "../helpers/calls/records.ts";
 import { useServer } from "../helpers/servers/use-server.ts";
 
 const { database, server } = useServer();
@@ -26,9 +27,7 @@ async function newWorld(...keys: readonly string[]) {
   const die = async (key: string) => {
     const fingerprint = client.fingerprintOf(key);
     await onceward.calls.claim({ namespace, key, fingerprint, keyCreatedAt: timestampNow() });
-    const expire =
-      "update records set lease_expires_at = now() - interval '1 s' where tenant_id = $1 and key = $2";
-    await database.query(expire, [tenant.id, key]);
+    await endLeases(database, tenant, key);
   };
   await Promise.all(keys.map(die));
   return {
@@ -43,7 +42,7 @@ async function newWorld(...keys: readonly string[]) {
 }
 
 test("each record is completed, released or left as it was, as resolve finds out", async () => {
-  const open = ["open", "unknown", "throws"];
+  const open = ["open", "unknown", "throws", "whenever", "unstorable", "large"];
   const world = await newWorld("happened", "not", ...open, "onceward-resolver");
   const { onceward, admin, recordOf, events } = world;
   const before = await Promise.all(open.map(recordOf));
@@ -54,13 +53,17 @@ test("each record is completed, released or left as it was, as resolve finds out
     if (key === "not") return didNotHappen();
     if (key === "open") return stillOpen({ retryAfterMs: 5000 });
     if (key === "unknown") return unknown();
+    if (key === "whenever") return { kind: "still-open" } as client.Resolution;
+    if (key === "unstorable") return happened(1n);
+    if (key === "large") return happened("x".repeat(2_000_000));
     throw down;
   };
   const counts = await resolveAmbiguous({ onceward, admin, namespace, resolve, onFailed });
-  expect(counts).toEqual({ settled: 2, open: 2, failed: 1 });
-  expect(onFailed.mock.calls).toEqual([[down]]);
+  expect(counts).toEqual({ settled: 2, open: 2, failed: 4 });
+  const reasons = onFailed.mock.calls.map(([error]) => (error === down ? "DOWN" : error.reason));
+  expect(reasons.sort()).toEqual(["DOWN", "INVALID_REQUEST", "RESULT_NOT_JSON", "RESULT_TOO_LARGE"]);
   const found = events.flatMap((event) => (event.type === "resolved" ? [event.found] : []));
-  expect(found.sort()).toEqual(["did-not-happen", "happened", "still-open", "unknown", "unknown"]);
+  expect(found.sort()).toEqual(["did-not-happen", "happened", "still-open", ...Array(5).fill("unknown")]);
   const changes = { fencingToken: expect.any(BigInt), expiresAt: expect.anything() };
   const asBefore = before.map((record?: RecordMessage) => ({ ...record, ...changes }));
   expect(await Promise.all(open.map(recordOf))).toEqual(asBefore);

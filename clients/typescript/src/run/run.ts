@@ -118,7 +118,7 @@ async function resolveFirst(attempt: RunAttempt): Promise<Found | undefined> {
     const found: Found =
       unknown === undefined || acceptAmbiguous
         ? { kind: "did-not-happen" }
-        : await lookFirst(calls, claim, resolve, unknown, describeError, onFound);
+        : await lookFirst(calls, claim, { ...options, resolve, describeError }, unknown, onFound);
     if (
       unknown &&
       found.kind === "still-open" &&
