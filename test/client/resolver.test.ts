@@ -14,6 +14,7 @@ const { didNotHappen, happened, stillOpen, unknown } = client;
 const namespace = "payouts";
 /** A resolver knows a record's time and fingerprint only from the record. */
 const POLICY = { on_lease_expiry: "HOLD", late_keys: "REQUIRE_TIME", require_fingerprint: true };
+const LOCK = "onceward-resolver";
 const WITHIN_MS = 30_000;
 
 /** A new tenant with records whose holders died. Its resolvers pause shortly, and close after the test. */
@@ -31,7 +32,7 @@ async function newWorld(...keys: readonly string[]) {
   };
   await Promise.all(keys.map(die));
   return {
-    ...{ onceward, admin, events, die },
+    ...{ tenant, onceward, admin, events, die },
     recordOf: async (key: string) => (await onceward.calls.lookup({ namespace, key })).record,
     start(options: Partial<ResolverOptions> & { readonly resolve: client.Resolve }) {
       const resolver = startResolver({ onceward, admin, namespace, pauseMs: 10, ...options });
@@ -158,6 +159,24 @@ test("a resolver continues after the service was away, and a dead resolver's loc
   await vi.waitUntil(async () => (await recordOf("order-1"))?.state === Record_State.COMPLETED, WITHIN_MS);
   expect(onFailed.mock.calls).toEqual([[new Error("away")]]);
   expect(listing).toHaveBeenCalled();
+});
+
+test("a completed record of the lock is reported once a pause", async () => {
+  const { start, onceward, events } = await newWorld();
+  await onceward.run({ namespace, key: LOCK, fingerprint: LOCK, keyCreatedAt: new Date() }, () => "by hand");
+  const onFailed = vi.fn();
+  start({ resolve: unknown, onFailed, pauseMs: 3_600_000 });
+  await vi.waitUntil(() => onFailed.mock.calls.length > 0, WITHIN_MS);
+  expect(onFailed.mock.calls).toEqual([[expect.any(client.TerminalError)]]);
+  expect(events.filter(({ type }) => type === "duplicate-skipped")).toHaveLength(1);
+});
+
+test("a dead resolver's lock lapses, and does not become ambiguous", async () => {
+  const { start, tenant, admin, recordOf } = await newWorld();
+  start({ resolve: unknown, pauseMs: 3_600_000 });
+  await vi.waitUntil(async () => (await recordOf(LOCK)) !== undefined, WITHIN_MS);
+  await endLeases(database, tenant, LOCK);
+  expect((await admin.listRecords({ namespace, state: Record_State.AMBIGUOUS })).records).toEqual([]);
 });
 
 test.each([

@@ -96,13 +96,15 @@ export function startResolver({ pauseMs = DEFAULT_PAUSE_MS, ...options }: Resolv
 
   async function work(): Promise<void> {
     try {
-      const lock = { ...shared, key: LOCK_KEY, fingerprint: LOCK_KEY, keyCreatedAt: new Date() };
+      const key = LOCK_KEY;
+      const lock = { ...shared, key, fingerprint: key, keyCreatedAt: new Date(), marksBegin: true };
       await onceward.run({ ...lock, acceptAmbiguous: true, onInProgress: "throw" }, async (claim) => {
         await pass({ ...options, signal: claim.signal }, postponed).catch(report);
         // Under the claim, so that the pause is between the passes of all resolvers.
         await sleep(pauseMs, claim.signal).catch(() => {});
         throw new NoEffectError("The pass has ended.");
       });
+      throw new TerminalError(`Resolvers can't work until the completed record "${LOCK_KEY}" is forgotten.`);
     } catch (error) {
       if (error instanceof NoEffectError) return;
       if (!(error instanceof InProgressError)) report(error);
