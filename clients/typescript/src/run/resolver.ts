@@ -152,7 +152,8 @@ async function settle(
   if (postponed.has(key)) return "open";
   try {
     // A claim of a record that was settled or forgotten since it was listed would begin a new operation.
-    if ((await onceward.lookup({ ...options, key })).state !== "ambiguous") return "settled";
+    const { state } = await onceward.lookup({ ...options, key });
+    if (state !== "ambiguous") return state === "in-progress" ? "open" : "settled";
     const named = {
       ...options,
       codec,
