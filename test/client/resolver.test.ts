@@ -5,6 +5,7 @@ import { type ResolverOptions, resolveAmbiguous, startResolver } from "@onceward
 import { Record_State, type RecordMessage } from "@onceward/client/proto";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { createWorld } from "../helpers/calls/admin.ts";
+import { endLeases } from "../helpers/calls/records.ts";
 import { useServer } from "../helpers/servers/use-server.ts";
 
 const { database, server } = useServer();
@@ -13,6 +14,7 @@ const { didNotHappen, happened, stillOpen, unknown } = client;
 const namespace = "payouts";
 /** A resolver knows a record's time and fingerprint only from the record. */
 const POLICY = { on_lease_expiry: "HOLD", late_keys: "REQUIRE_TIME", require_fingerprint: true };
+const LOCK = "onceward-resolver";
 const WITHIN_MS = 30_000;
 
 /** A new tenant with records whose holders died. Its resolvers pause shortly, and close after the test. */
@@ -26,13 +28,11 @@ async function newWorld(...keys: readonly string[]) {
   const die = async (key: string) => {
     const fingerprint = client.fingerprintOf(key);
     await onceward.calls.claim({ namespace, key, fingerprint, keyCreatedAt: timestampNow() });
-    const expire =
-      "update records set lease_expires_at = now() - interval '1 s' where tenant_id = $1 and key = $2";
-    await database.query(expire, [tenant.id, key]);
+    await endLeases(database, tenant, key);
   };
   await Promise.all(keys.map(die));
   return {
-    ...{ onceward, admin, events, die },
+    ...{ tenant, onceward, admin, events, die },
     recordOf: async (key: string) => (await onceward.calls.lookup({ namespace, key })).record,
     start(options: Partial<ResolverOptions> & { readonly resolve: client.Resolve }) {
       const resolver = startResolver({ onceward, admin, namespace, pauseMs: 10, ...options });
@@ -43,7 +43,7 @@ async function newWorld(...keys: readonly string[]) {
 }
 
 test("each record is completed, released or left as it was, as resolve finds out", async () => {
-  const open = ["open", "unknown", "throws"];
+  const open = ["open", "unknown", "throws", "whenever", "unstorable", "large"];
   const world = await newWorld("happened", "not", ...open, "onceward-resolver");
   const { onceward, admin, recordOf, events } = world;
   const before = await Promise.all(open.map(recordOf));
@@ -54,13 +54,17 @@ test("each record is completed, released or left as it was, as resolve finds out
     if (key === "not") return didNotHappen();
     if (key === "open") return stillOpen({ retryAfterMs: 5000 });
     if (key === "unknown") return unknown();
+    if (key === "whenever") return { kind: "still-open" } as client.Resolution;
+    if (key === "unstorable") return happened(1n);
+    if (key === "large") return happened("x".repeat(2_000_000));
     throw down;
   };
   const counts = await resolveAmbiguous({ onceward, admin, namespace, resolve, onFailed });
-  expect(counts).toEqual({ settled: 2, open: 2, failed: 1 });
-  expect(onFailed.mock.calls).toEqual([[down]]);
+  expect(counts).toEqual({ settled: 2, open: 2, failed: 4 });
+  const reasons = onFailed.mock.calls.map(([error]) => (error === down ? "DOWN" : error.reason));
+  expect(reasons.sort()).toEqual(["DOWN", "INVALID_REQUEST", "RESULT_NOT_JSON", "RESULT_TOO_LARGE"]);
   const found = events.flatMap((event) => (event.type === "resolved" ? [event.found] : []));
-  expect(found.sort()).toEqual(["did-not-happen", "happened", "still-open", "unknown", "unknown"]);
+  expect(found.sort()).toEqual(["did-not-happen", "happened", "still-open", ...Array(5).fill("unknown")]);
   const changes = { fencingToken: expect.any(BigInt), expiresAt: expect.anything() };
   const asBefore = before.map((record?: RecordMessage) => ({ ...record, ...changes }));
   expect(await Promise.all(open.map(recordOf))).toEqual(asBefore);
@@ -122,19 +126,17 @@ test("a record that is still open is not asked about before its time, and new re
 });
 
 test.each(["close", "signal", "client"])(
-  "ended by its %s, a resolver gives back what it claimed",
+  "ended by its %s, a resolver gives back what it claimed, also if resolve hangs",
   async (by) => {
-    const { start, events, onceward, admin } = await newWorld("order-1", "order-2");
+    const { start, onceward, admin } = await newWorld("order-1", "order-2");
     const controller = new AbortController();
     const asked: string[] = [];
     const resolver = start({
       signal: controller.signal,
-      resolve: async ({ key, signal }) => {
+      resolve: ({ key }) => {
         asked.push(key);
-        await once(signal, "abort");
-        if (key === "order-2")
-          await vi.waitUntil(() => events.some(({ type }) => type === "not-run"), WITHIN_MS);
-        return didNotHappen();
+        // A call to the provider that hangs.
+        return new Promise(() => {});
       },
     });
     await vi.waitUntil(() => asked.length === 2, WITHIN_MS);
@@ -157,6 +159,39 @@ test("a resolver continues after the service was away, and a dead resolver's loc
   await vi.waitUntil(async () => (await recordOf("order-1"))?.state === Record_State.COMPLETED, WITHIN_MS);
   expect(onFailed.mock.calls).toEqual([[new Error("away")]]);
   expect(listing).toHaveBeenCalled();
+});
+
+test("a completed record of the lock is reported once a pause", async () => {
+  const { start, onceward, events } = await newWorld();
+  await onceward.run({ namespace, key: LOCK, fingerprint: LOCK, keyCreatedAt: new Date() }, () => "by hand");
+  const onFailed = vi.fn();
+  start({ resolve: unknown, onFailed, pauseMs: 3_600_000 });
+  await vi.waitUntil(() => onFailed.mock.calls.length > 0, WITHIN_MS);
+  expect(onFailed.mock.calls).toEqual([[expect.any(client.TerminalError)]]);
+  expect(events.filter(({ type }) => type === "duplicate-skipped")).toHaveLength(1);
+});
+
+test("a dead resolver's lock lapses, and does not become ambiguous", async () => {
+  const { start, tenant, admin, recordOf } = await newWorld();
+  start({ resolve: unknown, pauseMs: 3_600_000 });
+  await vi.waitUntil(async () => (await recordOf(LOCK)) !== undefined, WITHIN_MS);
+  await endLeases(database, tenant, LOCK);
+  expect((await admin.listRecords({ namespace, state: Record_State.AMBIGUOUS })).records).toEqual([]);
+});
+
+test("a listed record that another pass holds is still open", async () => {
+  const { onceward, admin } = await newWorld("order-1");
+  const listed = await admin.listRecords({ namespace, state: Record_State.AMBIGUOUS });
+  const held = {
+    namespace,
+    key: "order-1",
+    acceptAmbiguous: true,
+    fingerprint: client.fingerprintOf("order-1"),
+  };
+  await onceward.calls.claim({ ...held, keyCreatedAt: timestampNow() });
+  const stale = { listRecords: async () => listed };
+  const counts = await resolveAmbiguous({ onceward, admin: stale, namespace, resolve: didNotHappen });
+  expect(counts).toEqual({ settled: 0, open: 1, failed: 0 });
 });
 
 test.each([

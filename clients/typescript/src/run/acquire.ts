@@ -38,11 +38,17 @@ export interface UnknownAttempt {
 }
 
 /** Returns the attempt whose outcome is unknown; undefined without one. */
-function unknownAttemptOf(claimed: Claimed, serverTime: Timestamp | undefined): UnknownAttempt | undefined {
+function unknownAttemptOf(
+  claimed: Claimed,
+  serverTime: Timestamp | undefined,
+  continuedAtMs: number | undefined,
+): UnknownAttempt | undefined {
   const { unknown, checkpoint } = claimed;
   if (unknown?.leaseExpiredAt === undefined || serverTime === undefined) return undefined;
+  const last = { ...unknown, checkpoint };
+  if (continuedAtMs !== undefined) return { last, forMs: 0, atMs: continuedAtMs };
   const forMs = Math.max(0, timestampMs(serverTime) - timestampMs(unknown.leaseExpiredAt));
-  return { last: { ...unknown, checkpoint }, forMs, atMs: leaseNowMs() };
+  return { last, forMs, atMs: leaseNowMs() };
 }
 
 /** How long a run may take to begin. */
@@ -53,6 +59,8 @@ export interface AcquireOptions {
   readonly timeoutMs: number;
   /** See `RunOptions`. */
   readonly leaseMs?: number | undefined;
+  /** When the run began, on the clock of `leaseNowMs`, if its claim id is the caller's: an effect may have begun under it before. */
+  readonly continuedAtMs?: number | undefined;
   /** See `RunOptions`. */
   readonly onUnavailable: "throw" | "proceed";
   /** See `RunOptions`. */
@@ -66,7 +74,7 @@ export interface AcquireOptions {
  * @param onWaiting is called when the wait begins.
  * @throws InProgressError, AmbiguousError, OncewardError; at once CLOSED if the client closes in the meantime, or the
  *   reason of the caller's signal. After every rejection, a claim that was granted nevertheless is released in the
- *   background.
+ *   background, unless it has the caller's id: then the effect may have begun in an earlier process.
  */
 export async function acquire(
   calls: Calls,
@@ -78,7 +86,7 @@ export async function acquire(
   try {
     return await claimOrWait(calls, request, options, claims, onWaiting);
   } catch (error) {
-    if (claims.mayBeHeld && request.completion === undefined)
+    if (claims.mayBeHeld && request.completion === undefined && options.continuedAtMs === undefined)
       calls.inBackground(() => releaseUnusedClaim(calls, request, claims, options.leaseMs));
     throw error;
   }
@@ -127,7 +135,7 @@ async function claimOrWait(
     switch (outcome.case) {
       case "claimed": {
         const answer = { claimed: outcome.value, sentAtMs };
-        const unknown = unknownAttemptOf(outcome.value, response.serverTime);
+        const unknown = unknownAttemptOf(outcome.value, response.serverTime, options.continuedAtMs);
         const granted = await renewIfLate(calls, refOf(request), answer, options.timeoutMs, signal);
         if (granted !== undefined) return { kind: "claimed", unknown, ...granted };
         if (++lostClaims > MAX_LATE_ANSWERS) throw alwaysLate();

@@ -93,7 +93,10 @@ export interface RunningClaim extends Claim {
    * Stores the outcome. Returns undefined if the claim is not guarded, and nothing is stored. @throws OncewardError.
    */
   complete(result: MessageInitShape<typeof ResultSchema>): Promise<CompleteResponse | undefined>;
-  /** Releases the claim, or gives the record back as it was before the claim. @throws OncewardError. */
+  /**
+   * Releases the claim, or gives the record back as it was before the claim; leaves a continued claim, whose effect may have begun, to
+   * its lease instead. @throws OncewardError.
+   */
   release(reason: string, giveBack?: boolean): Promise<void>;
   /** Stops the heartbeats so that the lease expires without an outcome, and aborts the signal. */
   abandon(error: OncewardError): void;
@@ -168,6 +171,8 @@ export class HeldClaim extends NamedClaim implements RunningClaim {
   readonly #callers: AbortSignal | undefined;
   readonly #stopListening: () => void;
   readonly #marksBegin: boolean;
+  /** With its caller's id, the claim may be the one of an earlier process whose effect has begun. */
+  readonly #isContinued: boolean;
   mayHaveBegun: boolean;
   #isMarked = false;
   #isSettled = false;
@@ -188,13 +193,13 @@ export class HeldClaim extends NamedClaim implements RunningClaim {
     this.fencingToken = claimed.fencingToken;
     this.attempt = claimed.attempt;
     this.checkpoint = readCheckpoint(claimed.checkpoint);
+    this.#isContinued = name.claimId !== undefined;
     this.#unknown = granted.unknown;
     this.#calls = calls;
     this.#timeoutMs = timeoutMs;
     this.#callers = signal;
     this.#marksBegin = name.marksBegin === true;
-    // With the id of an earlier process, the claim may be the one whose effect that has begun.
-    this.mayHaveBegun = !this.#marksBegin || granted.unknown !== undefined || name.claimId !== undefined;
+    this.mayHaveBegun = !this.#marksBegin || granted.unknown !== undefined || this.#isContinued;
     this.#lease = new Lease((timeoutMs) => this.#extendLease({}, timeoutMs), onLost, this.#ref());
     this.#lease.granted(
       sentAtMs,
@@ -261,6 +266,7 @@ export class HeldClaim extends NamedClaim implements RunningClaim {
   /** Releases the claim, so that a retry runs at once. If the service is unreachable, the claim ends with its lease. */
   async release(reason: string, giveBack = false): Promise<void> {
     this.#isSettled = true;
+    if (giveBack && this.#isContinued) return;
     const text = truncateUtf8(reason.replaceAll("\0", ""), MAX_RELEASE_REASON_BYTES);
     await retrying(
       () => this.#calls.release({ ...this.#ref(), reason: text, giveBack }),

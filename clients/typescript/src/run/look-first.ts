@@ -4,13 +4,16 @@ import { type Calls, dateOf } from "./calls.ts";
 import type { Claim, RunningClaim } from "./claim.ts";
 import { callWithin } from "./current-claim.ts";
 import { describe } from "./describe-error.ts";
-import type { Resolution, Resolve } from "./resolution.ts";
+import { type Resolution, type Resolve, stillOpen } from "./resolution.ts";
+import { decodeValue, encodeEffect } from "./result-codec.ts";
+import type { AnyRunOptions } from "./run-options.ts";
 
 /** An answer that lets the run continue. */
 export type Found = Exclude<Resolution, { readonly kind: "unknown" }>;
 
 /**
- * Calls `resolve` under a claim, and gives the record back unless it found out whether the effect happened.
+ * Calls `resolve` under a claim, and gives the record back unless it found out whether the effect happened. A value that can't be
+ * stored and a time that is not valid are errors of `resolve`.
  *
  * @param onFound is called with the answer before the record is given back.
  * @throws AmbiguousError; the reason of the claim's signal, if it aborted and the effect is not known to have happened.
@@ -18,12 +21,17 @@ export type Found = Exclude<Resolution, { readonly kind: "unknown" }>;
 export async function lookFirst(
   calls: Calls,
   claim: RunningClaim,
-  resolve: Resolve,
+  { resolve, codec, describeError }: AnyRunOptions & { readonly resolve: Resolve },
   { last }: UnknownAttempt,
-  describeError: ((error: unknown) => string) | undefined,
   onFound: (kind: Resolution["kind"]) => void,
 ): Promise<Found> {
-  const [looked] = await Promise.allSettled([callWithin(calls, claim, () => resolve(claim))]);
+  const look = async () => {
+    const found = await resolve(claim);
+    if (found?.kind === "happened")
+      decodeValue(encodeEffect({ status: "fulfilled", value: found.value }, codec), codec);
+    return found?.kind === "still-open" ? stillOpen(found) : found;
+  };
+  const [looked] = await Promise.allSettled([callWithin(calls, claim, look)]);
   const found: Partial<Resolution> | undefined = looked.status === "fulfilled" ? looked.value : undefined;
   onFound(found?.kind ?? "unknown");
   if (found?.kind === "happened") return found as Found;

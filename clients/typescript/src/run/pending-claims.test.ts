@@ -1,7 +1,9 @@
 import { expect, onTestFinished, test, vi } from "vitest";
+import { AmbiguousError } from "../errors/errors.ts";
 import { Record_State } from "../gen/onceward/v1/record_pb.ts";
 import { createTestingOnceward, type TestingOnceward } from "../testing.ts";
 import { createOnceward } from "./onceward.ts";
+import { didNotHappen, type UnresolvedClaim, unknown } from "./resolution.ts";
 
 const operation = { namespace: "charges", key: "order-1" };
 /** Gives up after the first calls. */
@@ -31,6 +33,33 @@ test("after an outage, the claim of a run that gave up is released for the next 
   await untilReleased(testing);
   expect(fn).not.toHaveBeenCalled();
   expect(await testing.onceward.run({ ...operation, waitMs: 0 }, fn)).toBe("charged");
+});
+
+test("a continued claim is not released, because its effect may have begun in an earlier process", async () => {
+  const testing = newTesting();
+  const continued = { ...impatient, claimId: "execution-1", owner: "execution-1" };
+  await testing.onceward.calls.claim({ ...operation, claimId: "execution-1", owner: "execution-1" });
+  testing.faults.loseNextReply("claim");
+  testing.faults.failNext("claim", "DATABASE_UNAVAILABLE", Number.POSITIVE_INFINITY);
+  await expect(testing.onceward.run(continued, vi.fn())).rejects.toThrow();
+  testing.faults.clear();
+  await Promise.all(testing.onceward.calls.background);
+  expect(testing.records()).toMatchObject([{ state: Record_State.IN_PROGRESS }]);
+});
+
+test("an undecided search of a continued claim is left to its lease, and counts from now", async () => {
+  const testing = newTesting();
+  const continued = { ...operation, claimId: "execution-1", waitMs: 0 };
+  await testing.onceward.calls.claim(operation);
+  testing.clock.advance(86_400_000);
+  // The effect begins, and its process dies.
+  const found = { ...continued, resolve: () => didNotHappen() };
+  void testing.onceward.run(found, () => new Promise(() => {}));
+  await vi.waitUntil(() => testing.records()[0]?.attempt === 2, 30_000);
+  const resolve = vi.fn((_: UnresolvedClaim) => unknown());
+  await expect(testing.onceward.run({ ...continued, resolve }, vi.fn())).rejects.toThrow(AmbiguousError);
+  expect(resolve.mock.calls[0]?.[0].msSinceEffectMayHaveBegun).toBeLessThan(3_600_000);
+  expect(testing.records()).toMatchObject([{ state: Record_State.IN_PROGRESS, attempt: 2 }]);
 });
 
 test("a release that fails is tried again", async () => {

@@ -39,7 +39,8 @@ export function unknown(): Resolution {
 /** The claim under which `resolve` looks. */
 export interface UnresolvedClaim extends Claim {
   /**
-   * Milliseconds since the lease of the earlier attempt ended, by the service's clock: an effect that it had began before then.
+   * Milliseconds since the lease of the earlier attempt ended, by the service's clock: an effect that it had began before then. With a
+   * `claimId`, which may continue a claim that looked before and whose effect then began: milliseconds since this run began.
    * A provider whose search lags, or that takes requests late, may not show it for some time after.
    */
   readonly msSinceEffectMayHaveBegun: number;

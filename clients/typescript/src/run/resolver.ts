@@ -9,7 +9,7 @@ import { dateOf } from "./calls.ts";
 import type { Onceward } from "./client.ts";
 import { jsonCodec } from "./codec.ts";
 import { NoEffectError } from "./outcome-unknown.ts";
-import type { Resolve } from "./resolution.ts";
+import type { Resolve, UnresolvedClaim } from "./resolution.ts";
 import { sleep, throwIfAborted } from "./retry.ts";
 import { type CodecRunOptions, checkNamespaceOptions, type RunOptions } from "./run-options.ts";
 
@@ -96,13 +96,15 @@ export function startResolver({ pauseMs = DEFAULT_PAUSE_MS, ...options }: Resolv
 
   async function work(): Promise<void> {
     try {
-      const lock = { ...shared, key: LOCK_KEY, fingerprint: LOCK_KEY, keyCreatedAt: new Date() };
+      const key = LOCK_KEY;
+      const lock = { ...shared, key, fingerprint: key, keyCreatedAt: new Date(), marksBegin: true };
       await onceward.run({ ...lock, acceptAmbiguous: true, onInProgress: "throw" }, async (claim) => {
         await pass({ ...options, signal: claim.signal }, postponed).catch(report);
         // Under the claim, so that the pause is between the passes of all resolvers.
         await sleep(pauseMs, claim.signal).catch(() => {});
         throw new NoEffectError("The pass has ended.");
       });
+      throw new TerminalError(`Resolvers can't work until the completed record "${LOCK_KEY}" is forgotten.`);
     } catch (error) {
       if (error instanceof NoEffectError) return;
       if (!(error instanceof InProgressError)) report(error);
@@ -143,18 +145,22 @@ async function pass(options: ResolveOptions, postponed: Map<string, number>): Pr
 
 /** Settles a record if `resolve` knows how. @throws the signal's reason. */
 async function settle(
-  { onceward, admin: _, codec = jsonCodec, onFailed, ...options }: ResolveOptions,
+  { onceward, admin: _, codec = jsonCodec, onFailed, resolve, ...options }: ResolveOptions,
   { key, fingerprint, firstClaimedAt }: RecordMessage,
   postponed: Map<string, number>,
 ): Promise<keyof ResolveCounts> {
   if (postponed.has(key)) return "open";
   try {
     // A claim of a record that was settled or forgotten since it was listed would begin a new operation.
-    if ((await onceward.lookup({ ...options, key })).state !== "ambiguous") return "settled";
+    const { state } = await onceward.lookup({ ...options, key });
+    if (state !== "ambiguous") return state === "in-progress" ? "open" : "settled";
     const named = {
       ...options,
       codec,
       key,
+      // It only looks, so that the record may be given back while it hangs.
+      resolve: (claim: UnresolvedClaim) =>
+        onceward.calls.orEnd(Promise.resolve(claim).then(resolve), claim.signal),
       keyCreatedAt: dateOf(firstClaimedAt),
       onInProgress: "throw",
     } as const;

@@ -41,7 +41,8 @@ export interface RunOptions extends Judging {
   /**
    * The id of this attempt, at most 128 bytes: a run with the id of the claim that holds the key continues that claim, instead
    * of waiting for it. For programs that are replayed from their beginning, such as durable executions; two runs that may happen
-   * at once must differ. Default: a new UUID.
+   * at once must differ. Because its effect may have begun, a run that ends before its function leaves the claim to its lease and the
+   * namespace's policy. Default: a new UUID.
    */
   readonly claimId?: string | undefined;
   /**
@@ -97,7 +98,8 @@ export interface RunOptions extends Judging {
    * Finds out what became of the effect of an earlier attempt whose lease ended without an outcome, for example by asking the
    * provider for `claim.deriveKey`'s key. Called under the claim, before the function, whether the namespace's policy is HOLD or
    * RECLAIM. Returns `happened(value)`, `didNotHappen()`, `stillOpen({ retryAfterMs })` or `unknown()`; an error means unknown. Unless
-   * it is known what happened, the record is given back as it was before. Not called with `acceptAmbiguous`. Default: none.
+   * it is known what happened, the record is given back as it was before, unless the run has a `claimId`. Not called with
+   * `acceptAmbiguous`. Default: none.
    */
   readonly resolve?: Resolve | undefined;
   /**

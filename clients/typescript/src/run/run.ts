@@ -19,6 +19,7 @@ import { describe } from "./describe-error.ts";
 import type { Observer } from "./events.ts";
 import { GUARD_OFF, guardOff } from "./guard-switch.ts";
 import { judgeUnder } from "./judgement.ts";
+import { leaseNowMs } from "./lease-clock.ts";
 import { beginOrGiveBack, type Found, lookFirst, stillOpenError } from "./look-first.ts";
 import { OutcomeUnknownError } from "./outcome-unknown.ts";
 import type { Resolution } from "./resolution.ts";
@@ -43,9 +44,10 @@ export async function runOnce(
   const { timeoutMs = defaults.timeoutMs } = options;
   const { classifyError = defaults.classifyError, onError = defaults.onError } = options;
   const waitUntilMs = performance.now() + waitMsOf(options, defaults);
+  const continuedAtMs = options.claimId === undefined ? undefined : leaseNowMs();
   for (;;) {
-    const leftMs = Math.max(0, waitUntilMs - performance.now());
-    const acquired = await begin(calls, defaults, options, leftMs, observer);
+    const waitMs = Math.max(0, waitUntilMs - performance.now());
+    const acquired = await begin(calls, defaults, options, { waitMs, continuedAtMs }, observer);
     if (acquired.kind === "completed") return replayed(acquired, options, observer);
     const claim = openClaim(acquired, calls, { ...options, timeoutMs, classifyError, onError }, observer);
     try {
@@ -116,7 +118,7 @@ async function resolveFirst(attempt: RunAttempt): Promise<Found | undefined> {
     const found: Found =
       unknown === undefined || acceptAmbiguous
         ? { kind: "did-not-happen" }
-        : await lookFirst(calls, claim, resolve, unknown, describeError, onFound);
+        : await lookFirst(calls, claim, { ...options, resolve, describeError }, unknown, onFound);
     if (
       unknown &&
       found.kind === "still-open" &&
@@ -151,7 +153,7 @@ async function begin(
   calls: Calls,
   defaults: ResolvedDefaults,
   options: RunOptions,
-  waitMs: number,
+  started: Pick<AcquireOptions, "waitMs" | "continuedAtMs">,
   observer: Observer,
 ): Promise<Acquired> {
   const { timeoutMs = defaults.timeoutMs, onUnavailable = "throw" } = options;
@@ -165,7 +167,7 @@ async function begin(
       }
       options.signal?.throwIfAborted();
       const { leaseMs, signal } = options;
-      const acquireOptions = { waitMs, timeoutMs, leaseMs, onUnavailable, signal };
+      const acquireOptions = { ...started, timeoutMs, leaseMs, onUnavailable, signal };
       const acquired = await acquireFor(calls, options, defaults, acquireOptions, observer);
       add({ "onceward.outcome": acquired.kind });
       return acquired;
