@@ -214,3 +214,18 @@ def test_a_block_that_ends_without_complete_leaves_the_outcome_unknown_unless_re
     with TestingOnceward(policy=_HOLD) as testing:
         asyncio.run(leave_early_aio(testing.aio()))
         assert _is_unknown(testing) is not (released or marks)
+
+
+def test_a_mark_that_nothing_would_await_is_refused_before_the_effect() -> None:
+    async def run() -> None:
+        with TestingOnceward() as testing:
+            async with AioOnceward(testing.address, api_key="any") as onceward:
+
+                async def fn(claim: Any) -> None:
+                    with pytest.raises(RuntimeError, match="from_thread"):
+                        await asyncio.to_thread(claim.begin)
+                    await claim.begin()
+
+                await onceward.run("charges", "k", fn, marks_begin=True)
+
+    asyncio.run(run())

@@ -77,14 +77,22 @@ class Claim(BaseClaim):
         self._client = client
         self._lost = lost
 
-    async def begin(self) -> None:
+    def begin(self) -> Awaitable[None]:
         """Marks that the effect begins, with the option ``marks_begin``, and prolongs the lease.
 
-        Call it right before the effect. It does nothing without the option, and once it has succeeded.
+        Await it right before the effect. It does nothing without the option, and once it has succeeded.
 
         :raises OncewardError: as ``save_checkpoint``; then the effect must not begin.
+        :raises RuntimeError: at once, in a thread without an event loop, such as that of a ``def`` endpoint,
+            where nothing would await it: call ``anyio.from_thread.run(claim.begin)`` there.
         """
-        await self._client._calls.drive(self._held.begin())
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            raise RuntimeError(
+                "await begin() in the event loop: anyio.from_thread.run(claim.begin)"
+            ) from None
+        return self._client._calls.drive(self._held.begin())
 
     async def save_checkpoint(self, name: str, state: Any = None) -> None:
         """Saves this attempt's progress for a later attempt that takes over, and prolongs the lease.
