@@ -5,7 +5,7 @@
 update installation set records_lost_at = now();
 
 -- Unfinished records, and released ones, may have been completed in the part that is lost, or are still held by a claim of it. They
--- are held for a decision, as under HOLD, also after a look gives them back, from a lease after now and for a whole retention. Reads
+-- are held for a decision, as under HOLD, also after a search gives them back, from a lease after now and for a whole retention. Reads
 -- all records.
 update records
    set state = 1, holds_on_lease_expiry = true, reclaim_within_s = null, pending_until = null, claim_id = '',

@@ -15,7 +15,7 @@ const LOOK = { ...ORDER, acceptAmbiguous: true };
 /** A tenant with RECLAIM. */
 const newTenant = () => createWorld(database, server).administeredTenant();
 
-test("a released record is held from now, for a lease and a retention, and not for its claim's id", async () => {
+test("a released record is held for a lease and a retention from now, also for its claim's id", async () => {
   const { caller, tenant } = await newTenant();
   const { fencingToken } = await grant(caller, { claimId: "durable" });
   await caller.release({ ...ORDER, fencingToken });
