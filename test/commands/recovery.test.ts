@@ -142,7 +142,9 @@ describe.runIf(tools !== undefined)("deploy/recovery.md", () => {
     expect((await grant(client, key("another"))).fencingToken).toBeGreaterThan(fencingToken);
     // Either may have begun and been completed since.
     for (const name of ["unfinished", "released"])
-      expect((await client.claim(key(name))).outcome.case, name).toBe("ambiguous");
+      await expect
+        .poll(async () => (await client.claim(key(name))).outcome.case, { timeout: 10_000 })
+        .toBe("ambiguous");
     expect(await errorOf(client.claim(unclaimed))).toMatchObject({
       reason: "KEY_TOO_OLD",
       message: expect.stringContaining("older than a loss of records"),
