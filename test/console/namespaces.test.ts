@@ -164,6 +164,9 @@ describeInBrowser("The screens Namespaces and Tenant settings", () => {
     await field.fill("9d");
     expect(await asks()).toBe(true);
 
+    // A refresh in the background would end the session before the button is pressed.
+    await page.getByRole("button", { name: "Live" }).click();
+    await page.getByRole("button", { name: "Paused" }).waitFor();
     await page.context().clearCookies();
     await page.getByRole("button", { name: "Save" }).click();
     await page.getByLabel("API key").fill(adminKey);
