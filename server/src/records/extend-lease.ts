@@ -77,8 +77,8 @@ export function answerExtendLease(record: LiveRecord | undefined, command: Exten
   }
 }
 
-const EXTENDED =
-  "greatest(r.lease_expires_at, now() + coalesce(i.lease_ms, r.lease_ms) * interval '1 millisecond')";
+const ASKED_END = "now() + coalesce(i.lease_ms, r.lease_ms) * interval '1 millisecond'";
+const EXTENDED = `greatest(r.lease_expires_at, ${ASKED_END})`;
 
 /**
  * Extends many leases, each only if its token is the row's and the claim is still in progress, even if its
@@ -96,7 +96,7 @@ with input as materialized (
   update records as r set
     lease_expires_at = ${EXTENDED},
     pending_until = case when ${IS_PENDING} and not i.begins then ${EXTENDED} end,
-    expires_at = greatest(r.expires_at, now() + coalesce(i.lease_ms, r.lease_ms) * interval '1 millisecond'),
+    expires_at = greatest(r.expires_at, ${ASKED_END}),
     checkpoint_name = coalesce(i.checkpoint_name, r.checkpoint_name),
     checkpoint_state = case when i.checkpoint_name is null then r.checkpoint_state else i.checkpoint_state end,
     checkpoint_key_id = case when i.checkpoint_name is null then r.checkpoint_key_id else $8::smallint end

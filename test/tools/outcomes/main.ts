@@ -32,7 +32,7 @@ is such a one under RECLAIM, where an interruption may repeat the charge.
   --workers N        processes at once; default: 4
   --kill-every-ms N  how often a worker is ended, if the machine starts others so fast; default: 500
   --lease-ms N       the length of each lease; default: 2000
-  --lag-ms N         how long a search lags; default: 3000, which stands for a minute: workers wait for it in real time
+  --lag-ms N         how long a search lags, in real time; default: 3000
   --begun            claims mark when their effect begins: a crash before that is not ambiguous
   --demo             the typescript client at the first four providers, with fewer operations`;
 
