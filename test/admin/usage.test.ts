@@ -31,7 +31,7 @@ const EAGER = { ONCEWARD_USAGE_FLUSH: "100ms" };
 const UNKNOWN_GROUPING = 99 as GetUsageRequest_Grouping;
 const REPLICA = { id: "00000000-0000-4000-8000-000000000001", version: "test" };
 
-/** The tenant's usage once as many claims are in it as were made. */
+/** The tenant's usage once as many claims are in it as were made; what is counted comes before the last of them. */
 async function usageAfter({ admin }: AdministeredTenant, claims: bigint): Promise<readonly UsageHour[]> {
   let hours: readonly UsageHour[] = [];
   const stored = async () => {
@@ -91,7 +91,8 @@ describeAdministration(
         fencingToken: (await grant(caller)).fencingToken,
         result: success(""),
       });
-      expect(await usageAfter(tenant, 4n)).toMatchObject([{ settled: 1n, completions: 1n }]);
+      await caller.claim(ORDER);
+      expect(await usageAfter(tenant, 5n)).toMatchObject([{ settled: 1n, completions: 1n }]);
     });
 
     test("counts too old keys, refused or granted with RUN, and those of unknown time", async () => {
