@@ -4,8 +4,8 @@ import { fileURLToPath } from "node:url";
 import type { Plugin } from "vitest/config";
 import { defineConfig } from "vitest/config";
 import { findSystemPostgres, packagedBinaries } from "./server/dev/embedded/binaries.ts";
-import { findCitusPostgres } from "./test/helpers/database/citus-binaries.ts";
-import { RunReport } from "./test/helpers/run-report.ts";
+import { findCitusPostgres } from "./test/support/database/citus-binaries.ts";
+import { RunReport } from "./test/support/run-report.ts";
 
 // For the test processes and their child processes.
 process.env.ONCEWARD_TEST_SEED ??= String(randomInt(2 ** 32));
@@ -15,7 +15,7 @@ process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL("node_modules/.cache/co
 const SERVICE_TESTS = [
   "test/{adapters,admin,cache,cli,client,concurrency,contract,doctor,neighbours}/**/*.test.ts",
   "test/{outage,store,tracing,transports}/**/*.test.ts",
-  "test/model/replay/**/*.test.ts",
+  "test/lab/model/replay/**/*.test.ts",
 ];
 /** Tests of commands that use any database. Those that change Postgres itself, or start it, start their own in "unit". */
 const COMMAND_TESTS = ["test/commands/{api-keys,encryption-status,migrate,move-tenant,serve}.test.ts"];
@@ -52,7 +52,12 @@ const ENCRYPTED_TESTS = [
  * Tests of test and development tools, and of the published package: run by `npm run check`, not by `npm
  * test`.
  */
-const TOOL_TESTS = ["test/{embedded,packaging,release,tools}/**/*.test.ts", "test/model/*.test.ts"];
+const TOOL_TESTS = [
+  "test/{embedded,packaging,release,tools}/**/*.test.ts",
+  "test/lab/{bench,chaos,fuzz,history,insight,outcomes,promises,traffic}/**/*.test.ts",
+  "test/lab/*.test.ts",
+  "test/lab/model/*.test.ts",
+];
 
 /**
  * Tests that run the configurations of `deploy/` with Debian's programs: run by `npm run test:deploy`, not by
@@ -103,16 +108,16 @@ const NOT_ON_CITUS = [
   "test/store/{installation-watch-failures,pgbouncer}.test.ts",
 ];
 
-const POSTGRES_SETUP = "test/helpers/database/postgres-setup.ts";
-const PGBOUNCER_SETUP = "test/helpers/database/pgbouncer-setup.ts";
-const CITUS_SETUP = "test/helpers/database/citus-setup.ts";
-const REDIS_SETUP = "test/helpers/redis/redis-setup.ts";
-const RABBITMQ_SETUP = "test/helpers/brokers/rabbitmq-setup.ts";
-const NATS_SETUP = "test/helpers/brokers/nats-setup.ts";
+const POSTGRES_SETUP = "test/support/database/postgres-setup.ts";
+const PGBOUNCER_SETUP = "test/support/database/pgbouncer-setup.ts";
+const CITUS_SETUP = "test/support/database/citus-setup.ts";
+const REDIS_SETUP = "test/support/redis/redis-setup.ts";
+const RABBITMQ_SETUP = "test/support/brokers/rabbitmq-setup.ts";
+const NATS_SETUP = "test/support/brokers/nats-setup.ts";
 
-const PROGRAMS_SETUP = "test/helpers/deploy/programs-setup.ts";
-const BROWSER_SETUP = "test/helpers/console/browser-setup.ts";
-const CONSOLE_SETUP = "test/helpers/console/console-setup.ts";
+const PROGRAMS_SETUP = "test/support/deploy/programs-setup.ts";
+const BROWSER_SETUP = "test/support/console/browser-setup.ts";
+const CONSOLE_SETUP = "test/support/console/console-setup.ts";
 
 const isCi = process.env.CI === "true";
 const system15 = await findSystemPostgres(15, process.env.PATH);
@@ -183,7 +188,7 @@ const OLDER_MAJORS_TESTS = [
  * Files share a worker without side effects on each other; the sources load once, which saves a fifth of the
  * run.
  */
-const ISOLATION = { isolate: false, setupFiles: ["test/helpers/processes/own-globals.ts"] };
+const ISOLATION = { isolate: false, setupFiles: ["test/support/processes/own-globals.ts"] };
 
 /**
  * Timeouts that only a hang reaches: each is several times the duration of the slowest test on a machine that

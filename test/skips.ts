@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { canLimitMemory } from "./helpers/processes/memory-cgroup.ts";
+import { canLimitMemory } from "./support/processes/memory-cgroup.ts";
 
 /** Tests that may be skipped in continuous integration. */
 export interface AllowedSkip {
@@ -51,7 +51,7 @@ export const SKIPS: readonly AllowedSkip[] = [
     when: () => !isInstalled("go", "version") && !isInstalled("helm", "version"),
   },
   {
-    file: "test/tools/chaos/disk.test.ts",
+    file: "test/lab/chaos/disk.test.ts",
     reason: "A disk of its own needs the right to mount, which most containers lack.",
     when: cannotMount,
   },

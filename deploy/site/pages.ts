@@ -174,9 +174,9 @@ export const GROUPS: readonly Group[] = [
     page("CHANGELOG.md", "changelog", "Changelog", "what changed"),
   ]),
   group("Evidence", [
-    page("test/tools/bench/README.md", "bench", "Bench", "figures beside a table of your own"),
-    page("test/tools/chaos/README.md", "chaos", "Chaos", "histories of calls while everything fails"),
-    page("test/model/README.md", "model", "The model", "the protocol, specified and searched"),
+    page("test/lab/bench/README.md", "bench", "Bench", "figures beside a table of your own"),
+    page("test/lab/chaos/README.md", "chaos", "Chaos", "histories of calls while everything fails"),
+    page("test/lab/model/README.md", "model", "The model", "the protocol, specified and searched"),
     page("server/README.md", "server", "The server", "commands, sources, the way of a claim, glossary"),
     page("CONTRIBUTING.md", "contributing", "Contribute", "set up, suites, where to change what"),
   ]),

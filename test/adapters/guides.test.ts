@@ -6,11 +6,11 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { formatApiKey, generateApiKey } from "../../server/src/core/auth/api-key.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
-import { GUIDE_PROGRAMS, programOf } from "../helpers/guides/programs.ts";
-import { typeErrors } from "../helpers/packages/packed-client.ts";
-import { CHILD_ENVIRONMENT } from "../helpers/processes/child-environment.ts";
-import { codeBlocks } from "../helpers/processes/readme.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { GUIDE_PROGRAMS, programOf } from "../support/guides/programs.ts";
+import { typeErrors } from "../support/packages/packed-client.ts";
+import { CHILD_ENVIRONMENT } from "../support/processes/child-environment.ts";
+import { codeBlocks } from "../support/processes/readme.ts";
 
 const run = promisify(execFile);
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));

@@ -1,11 +1,11 @@
 import { randomUUID } from "node:crypto";
 import { expect, test } from "vitest";
-import { connectAdmin, describeAdministration } from "../helpers/calls/admin.ts";
-import { connectClient } from "../helpers/calls/clients.ts";
-import { describeError, errorOf } from "../helpers/calls/errors.ts";
-import { grant, seconds } from "../helpers/calls/verbs.ts";
-import { openConnection, untilBlocked } from "../helpers/database/connections.ts";
-import { createApiKey, createTenant, type PolicyColumns } from "../helpers/servers/tenants.ts";
+import { connectAdmin, describeAdministration } from "../support/calls/admin.ts";
+import { connectClient } from "../support/calls/clients.ts";
+import { describeError, errorOf } from "../support/calls/errors.ts";
+import { grant, seconds } from "../support/calls/verbs.ts";
+import { openConnection, untilBlocked } from "../support/database/connections.ts";
+import { createApiKey, createTenant, type PolicyColumns } from "../support/servers/tenants.ts";
 
 describeAdministration(
   "administration",

@@ -2,17 +2,17 @@ import { ConnectError } from "@connectrpc/connect";
 import { expect, test } from "vitest";
 import { QuotaFailureSchema } from "../../clients/typescript/src/gen/google/rpc/error_details_pb.ts";
 import { ErrorReason } from "../../clients/typescript/src/gen/onceward/v1/errors_pb.ts";
-import { connectAdmin } from "../helpers/calls/admin.ts";
-import { type ItemRequest, type ItemResponse, runBatch } from "../helpers/calls/batches.ts";
-import type { IdempotencyClient } from "../helpers/calls/clients.ts";
-import { errorOf } from "../helpers/calls/errors.ts";
-import { granted } from "../helpers/calls/records.ts";
-import { complete, grant, ORDER, seconds, success } from "../helpers/calls/verbs.ts";
-import { openConnection } from "../helpers/database/connections.ts";
-import { countRows } from "../helpers/database/time.ts";
-import { type Caller, type Contract, describeContractOnce } from "../helpers/servers/contract.ts";
-import { readMetrics } from "../helpers/servers/metrics.ts";
-import { createApiKey } from "../helpers/servers/tenants.ts";
+import { connectAdmin } from "../support/calls/admin.ts";
+import { type ItemRequest, type ItemResponse, runBatch } from "../support/calls/batches.ts";
+import type { IdempotencyClient } from "../support/calls/clients.ts";
+import { errorOf } from "../support/calls/errors.ts";
+import { granted } from "../support/calls/records.ts";
+import { complete, grant, ORDER, seconds, success } from "../support/calls/verbs.ts";
+import { openConnection } from "../support/database/connections.ts";
+import { countRows } from "../support/database/time.ts";
+import { type Caller, type Contract, describeContractOnce } from "../support/servers/contract.ts";
+import { readMetrics } from "../support/servers/metrics.ts";
+import { createApiKey } from "../support/servers/tenants.ts";
 
 /** One operation a second, and one at once. */
 const ONE = { quota_operations_per_second: 1, quota_burst: 1 };

@@ -5,14 +5,14 @@ import { ListApiKeysResponseSchema } from "../../clients/typescript/src/gen/once
 import { ApiKey_Role } from "../../clients/typescript/src/gen/onceward/v1/tenant_pb.ts";
 import { parseApiKey } from "../../server/src/core/auth/api-key.ts";
 import { MAX_MESSAGE_BYTES } from "../../server/src/core/domain/limits.ts";
-import { connectAdmin, describeAdministration } from "../helpers/calls/admin.ts";
-import { connectClient } from "../helpers/calls/clients.ts";
-import { errorOf } from "../helpers/calls/errors.ts";
-import { readPages } from "../helpers/calls/pages.ts";
-import { grant, lookUp, ORDER } from "../helpers/calls/verbs.ts";
-import { eventsOf } from "../helpers/database/audit.ts";
-import { startTestServer } from "../helpers/servers/server.ts";
-import { createApiKey } from "../helpers/servers/tenants.ts";
+import { connectAdmin, describeAdministration } from "../support/calls/admin.ts";
+import { connectClient } from "../support/calls/clients.ts";
+import { errorOf } from "../support/calls/errors.ts";
+import { readPages } from "../support/calls/pages.ts";
+import { grant, lookUp, ORDER } from "../support/calls/verbs.ts";
+import { eventsOf } from "../support/database/audit.ts";
+import { startTestServer } from "../support/servers/server.ts";
+import { createApiKey } from "../support/servers/tenants.ts";
 
 const CALLER = { role: ApiKey_Role.CALLER };
 const AN_HOUR_MS = 3_600_000;

@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
 import { type Attempt, Attempt_Ending } from "../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
 import { MAX_ATTEMPTS_SHOWN } from "../../server/src/records/attempt.ts";
-import { type AdministeredTenant, describeAdministration } from "../helpers/calls/admin.ts";
-import { ageRecords, endLeases } from "../helpers/calls/records.ts";
-import { completeWith, FORGET, RELEASE, resolve } from "../helpers/calls/resolutions.ts";
-import { bytes, complete, grant, ORDER, success } from "../helpers/calls/verbs.ts";
-import { secondsBetween } from "../helpers/database/time.ts";
+import { type AdministeredTenant, describeAdministration } from "../support/calls/admin.ts";
+import { ageRecords, endLeases } from "../support/calls/records.ts";
+import { completeWith, FORGET, RELEASE, resolve } from "../support/calls/resolutions.ts";
+import { bytes, complete, grant, ORDER, success } from "../support/calls/verbs.ts";
+import { secondsBetween } from "../support/database/time.ts";
 
 const ENDINGS = new Map<Attempt_Ending, string>(
   Object.entries(Attempt_Ending).map(([name, value]) => [value, name]),

@@ -13,13 +13,13 @@ import {
   connectAdmin,
   describeAdministrationOverAll,
   type TenantAdminClient,
-} from "../helpers/calls/admin.ts";
-import { errorOf } from "../helpers/calls/errors.ts";
-import { readPages } from "../helpers/calls/pages.ts";
-import { grant, ORDER } from "../helpers/calls/verbs.ts";
-import { actionsOf } from "../helpers/database/audit.ts";
-import type { TestDatabase } from "../helpers/database/database.ts";
-import { createApiKey, type TestTenant } from "../helpers/servers/tenants.ts";
+} from "../support/calls/admin.ts";
+import { errorOf } from "../support/calls/errors.ts";
+import { readPages } from "../support/calls/pages.ts";
+import { grant, ORDER } from "../support/calls/verbs.ts";
+import { actionsOf } from "../support/database/audit.ts";
+import type { TestDatabase } from "../support/database/database.ts";
+import { createApiKey, type TestTenant } from "../support/servers/tenants.ts";
 
 const CALLER = { role: ApiKey_Role.CALLER };
 

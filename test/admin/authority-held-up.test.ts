@@ -11,14 +11,14 @@ import {
 } from "vitest";
 import { ErrorReason } from "../../clients/typescript/src/gen/onceward/v1/errors_pb.ts";
 import { parseApiKey } from "../../server/src/core/auth/api-key.ts";
-import { createWorld } from "../helpers/calls/admin.ts";
-import { errorOf } from "../helpers/calls/errors.ts";
-import { grant, ORDER } from "../helpers/calls/verbs.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
-import { proxyDatabase } from "../helpers/database/database-proxy.ts";
-import { keysOfOneShard } from "../helpers/database/shards.ts";
-import { startTestServer } from "../helpers/servers/server.ts";
-import type { TestTenant } from "../helpers/servers/tenants.ts";
+import { createWorld } from "../support/calls/admin.ts";
+import { errorOf } from "../support/calls/errors.ts";
+import { grant, ORDER } from "../support/calls/verbs.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { proxyDatabase } from "../support/database/database-proxy.ts";
+import { keysOfOneShard } from "../support/database/shards.ts";
+import { startTestServer } from "../support/servers/server.ts";
+import type { TestTenant } from "../support/servers/tenants.ts";
 
 /** Longer than anything may be decided by what was known before. */
 const AUTHORITY_MS = 10_000;

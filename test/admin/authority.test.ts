@@ -2,20 +2,20 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { ErrorReason } from "../../clients/typescript/src/gen/onceward/v1/errors_pb.ts";
 import { Policy_OnLeaseExpiry } from "../../clients/typescript/src/gen/onceward/v1/policy_pb.ts";
 import { parseApiKey } from "../../server/src/core/auth/api-key.ts";
-import { type AdministeredTenant, createWorld } from "../helpers/calls/admin.ts";
-import { connectClient, type IdempotencyClient, type TransportName } from "../helpers/calls/clients.ts";
-import { errorOf } from "../helpers/calls/errors.ts";
-import { endLeases, granted } from "../helpers/calls/records.ts";
-import { grant, ORDER, seconds } from "../helpers/calls/verbs.ts";
-import { runRecordJobs } from "../helpers/database/jobs.ts";
-import { countRows, forgetRecords } from "../helpers/database/time.ts";
-import { type OpenBatchStream, openBatchStream } from "../helpers/network/open-batch-stream.ts";
-import { connectHttp2 } from "../helpers/network/raw-grpc.ts";
-import { ONE_TRANSPORT } from "../helpers/network/transports-under-test.ts";
-import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
-import { createApiKey, type PolicyColumns } from "../helpers/servers/tenants.ts";
-import { useServer } from "../helpers/servers/use-server.ts";
-import { untilWaiting } from "../helpers/servers/waiters.ts";
+import { type AdministeredTenant, createWorld } from "../support/calls/admin.ts";
+import { connectClient, type IdempotencyClient, type TransportName } from "../support/calls/clients.ts";
+import { errorOf } from "../support/calls/errors.ts";
+import { endLeases, granted } from "../support/calls/records.ts";
+import { grant, ORDER, seconds } from "../support/calls/verbs.ts";
+import { runRecordJobs } from "../support/database/jobs.ts";
+import { countRows, forgetRecords } from "../support/database/time.ts";
+import { type OpenBatchStream, openBatchStream } from "../support/network/open-batch-stream.ts";
+import { connectHttp2 } from "../support/network/raw-grpc.ts";
+import { ONE_TRANSPORT } from "../support/network/transports-under-test.ts";
+import { startTestServer, type TestServer } from "../support/servers/server.ts";
+import { createApiKey, type PolicyColumns } from "../support/servers/tenants.ts";
+import { useServer } from "../support/servers/use-server.ts";
+import { untilWaiting } from "../support/servers/waiters.ts";
 
 /** A tenant, and a caller of it with a new key. */
 interface Bearer extends AdministeredTenant {

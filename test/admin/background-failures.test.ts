@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
 import { parseApiKey } from "../../server/src/core/auth/api-key.ts";
-import { connectClient } from "../helpers/calls/clients.ts";
-import { complete, ORDER } from "../helpers/calls/verbs.ts";
-import { readMetrics } from "../helpers/servers/metrics.ts";
-import { createApiKey, createTenant } from "../helpers/servers/tenants.ts";
-import { useServer } from "../helpers/servers/use-server.ts";
+import { connectClient } from "../support/calls/clients.ts";
+import { complete, ORDER } from "../support/calls/verbs.ts";
+import { readMetrics } from "../support/servers/metrics.ts";
+import { createApiKey, createTenant } from "../support/servers/tenants.ts";
+import { useServer } from "../support/servers/use-server.ts";
 
 /** Tasks wait longer the more often they failed, and the machine may be busy. */
 const PATIENCE = { timeout: 60_000, interval: 100 };

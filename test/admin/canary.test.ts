@@ -9,20 +9,20 @@ import { ApiKey_Role } from "../../clients/typescript/src/gen/onceward/v1/tenant
 import { parseApiKey } from "../../server/src/core/auth/api-key.ts";
 import { unaryMethods } from "../../server/src/core/transport/route.ts";
 import type { Addresses } from "../../server/src/server.ts";
-import { plant, planted, showing } from "../helpers/attacks/plants.ts";
-import { wholeAnswers } from "../helpers/attacks/whole-answers.ts";
-import { connectAdmin, connectOperator } from "../helpers/calls/admin.ts";
-import { connectClient, TRANSPORT_NAMES, type TransportName } from "../helpers/calls/clients.ts";
-import { completeWith, FORGET, RELEASE } from "../helpers/calls/resolutions.ts";
-import { grant } from "../helpers/calls/verbs.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
-import { socketOf } from "../helpers/network/sockets.ts";
-import { startTcpProxy, type TcpProxy } from "../helpers/network/tcp-proxy.ts";
-import { hasRedis, startRedis, type TestRedis } from "../helpers/redis/redis.ts";
-import { repeatOften } from "../helpers/servers/fast-path.ts";
-import { type Issuer, makeSigningKey, startIssuer } from "../helpers/servers/issuer.ts";
-import { type ServerProcess, startServerProcess } from "../helpers/servers/server-process.ts";
-import { createApiKey, createTenant, type TestTenant } from "../helpers/servers/tenants.ts";
+import { plant, planted, showing } from "../support/attacks/plants.ts";
+import { wholeAnswers } from "../support/attacks/whole-answers.ts";
+import { connectAdmin, connectOperator } from "../support/calls/admin.ts";
+import { connectClient, TRANSPORT_NAMES, type TransportName } from "../support/calls/clients.ts";
+import { completeWith, FORGET, RELEASE } from "../support/calls/resolutions.ts";
+import { grant } from "../support/calls/verbs.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { socketOf } from "../support/network/sockets.ts";
+import { startTcpProxy, type TcpProxy } from "../support/network/tcp-proxy.ts";
+import { hasRedis, startRedis, type TestRedis } from "../support/redis/redis.ts";
+import { repeatOften } from "../support/servers/fast-path.ts";
+import { type Issuer, makeSigningKey, startIssuer } from "../support/servers/issuer.ts";
+import { type ServerProcess, startServerProcess } from "../support/servers/server-process.ts";
+import { createApiKey, createTenant, type TestTenant } from "../support/servers/tenants.ts";
 
 const SERVICES = [IdempotencyService, TenantAdminService, OperatorService, IdentityService];
 

@@ -2,12 +2,12 @@ import { expect, test } from "vitest";
 import { RecordJob_State } from "../../clients/typescript/src/gen/onceward/v1/tenant_pb.ts";
 import type { Pool } from "../../server/src/core/store/pool.ts";
 import { workBatch } from "../../server/src/features/jobs/work-batch.ts";
-import { type AdministeredTenant, connectAdmin, describeAdministration } from "../helpers/calls/admin.ts";
-import { errorOf } from "../helpers/calls/errors.ts";
-import { grant, seconds } from "../helpers/calls/verbs.ts";
-import { openStorePool, untilBlocked } from "../helpers/database/connections.ts";
-import { anyTurn } from "../helpers/database/jobs.ts";
-import { createApiKey } from "../helpers/servers/tenants.ts";
+import { type AdministeredTenant, connectAdmin, describeAdministration } from "../support/calls/admin.ts";
+import { errorOf } from "../support/calls/errors.ts";
+import { grant, seconds } from "../support/calls/verbs.ts";
+import { openStorePool, untilBlocked } from "../support/database/connections.ts";
+import { anyTurn } from "../support/database/jobs.ts";
+import { createApiKey } from "../support/servers/tenants.ts";
 
 const RECORDS = 60_000;
 

@@ -6,16 +6,16 @@ import {
   connectOperator,
   createWorld,
   describeAdministration,
-} from "../helpers/calls/admin.ts";
-import { runBatch } from "../helpers/calls/batches.ts";
-import { connectClient } from "../helpers/calls/clients.ts";
-import { errorOf } from "../helpers/calls/errors.ts";
-import { grant, ORDER } from "../helpers/calls/verbs.ts";
-import { eventsOf } from "../helpers/database/audit.ts";
-import { proxyDatabase } from "../helpers/database/database-proxy.ts";
-import { startIssuer } from "../helpers/servers/issuer.ts";
-import { startTestServer } from "../helpers/servers/server.ts";
-import { createApiKey, type TestTenant } from "../helpers/servers/tenants.ts";
+} from "../support/calls/admin.ts";
+import { runBatch } from "../support/calls/batches.ts";
+import { connectClient } from "../support/calls/clients.ts";
+import { errorOf } from "../support/calls/errors.ts";
+import { grant, ORDER } from "../support/calls/verbs.ts";
+import { eventsOf } from "../support/database/audit.ts";
+import { proxyDatabase } from "../support/database/database-proxy.ts";
+import { startIssuer } from "../support/servers/issuer.ts";
+import { startTestServer } from "../support/servers/server.ts";
+import { createApiKey, type TestTenant } from "../support/servers/tenants.ts";
 
 const MAILS = { ...ORDER, namespace: "mails" };
 

@@ -3,9 +3,9 @@ import { expect, test } from "vitest";
 import { WhoAmIResponse_Kind } from "../../clients/typescript/src/gen/onceward/v1/identity_pb.ts";
 import { ApiKey_Role } from "../../clients/typescript/src/gen/onceward/v1/tenant_pb.ts";
 import { parseApiKey } from "../../server/src/core/auth/api-key.ts";
-import { connectIdentity, describeAdministrationOverAll } from "../helpers/calls/admin.ts";
-import { errorOf } from "../helpers/calls/errors.ts";
-import { createApiKey } from "../helpers/servers/tenants.ts";
+import { connectIdentity, describeAdministrationOverAll } from "../support/calls/admin.ts";
+import { errorOf } from "../support/calls/errors.ts";
+import { createApiKey } from "../support/servers/tenants.ts";
 
 describeAdministrationOverAll("WhoAmI", (world, transport) => {
   const whoIs = (apiKey: string) => connectIdentity(world().server, apiKey, transport).whoAmI({});

@@ -11,15 +11,15 @@ import { ApiKey_Role } from "../../clients/typescript/src/gen/onceward/v1/tenant
 import { parseApiKey } from "../../server/src/core/auth/api-key.ts";
 import type { UnaryMethods } from "../../server/src/core/calls/call.ts";
 import { unaryMethods } from "../../server/src/core/transport/route.ts";
-import { type Names, nobodys, tenantFixture } from "../helpers/attacks/tenant-fixture.ts";
-import { type WholeAnswer, type WholeAnswers, wholeAnswers } from "../helpers/attacks/whole-answers.ts";
-import { type AdministeredTenant, describeAdministrationOverAll } from "../helpers/calls/admin.ts";
-import { comparable } from "../helpers/calls/comparable.ts";
-import { FORGET, RELEASE } from "../helpers/calls/resolutions.ts";
-import { bytes, grant, success } from "../helpers/calls/verbs.ts";
-import { runRecordJobs } from "../helpers/database/jobs.ts";
-import { countStatements } from "../helpers/database/statements.ts";
-import { createApiKey } from "../helpers/servers/tenants.ts";
+import { type Names, nobodys, tenantFixture } from "../support/attacks/tenant-fixture.ts";
+import { type WholeAnswer, type WholeAnswers, wholeAnswers } from "../support/attacks/whole-answers.ts";
+import { type AdministeredTenant, describeAdministrationOverAll } from "../support/calls/admin.ts";
+import { comparable } from "../support/calls/comparable.ts";
+import { FORGET, RELEASE } from "../support/calls/resolutions.ts";
+import { bytes, grant, success } from "../support/calls/verbs.ts";
+import { runRecordJobs } from "../support/database/jobs.ts";
+import { countStatements } from "../support/database/statements.ts";
+import { createApiKey } from "../support/servers/tenants.ts";
 
 /** For every unary RPC of a service, requests that name things. A request without a name shows that none can be given. */
 type Requests<Service extends DescService> = {

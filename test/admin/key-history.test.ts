@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
 import { DeclinedCall_Outcome } from "../../clients/typescript/src/gen/onceward/v1/tenant_admin_pb.ts";
 import { MAX_CALLS } from "../../server/src/features/key-history/declined-keys.ts";
-import { type AdminWorld, connectAdmin, describeAdministration } from "../helpers/calls/admin.ts";
-import { connectClient } from "../helpers/calls/clients.ts";
-import { errorOf } from "../helpers/calls/errors.ts";
-import { fingerprintOf, grant, ORDER, success } from "../helpers/calls/verbs.ts";
-import { createApiKey } from "../helpers/servers/tenants.ts";
+import { type AdminWorld, connectAdmin, describeAdministration } from "../support/calls/admin.ts";
+import { connectClient } from "../support/calls/clients.ts";
+import { errorOf } from "../support/calls/errors.ts";
+import { fingerprintOf, grant, ORDER, success } from "../support/calls/verbs.ts";
+import { createApiKey } from "../support/servers/tenants.ts";
 
 /** Stored at once, so that a test need not wait. */
 const EAGER = { ONCEWARD_USAGE_FLUSH: "100ms" };

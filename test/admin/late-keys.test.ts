@@ -1,11 +1,11 @@
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { describe, expect, test } from "vitest";
 import { Policy_LateKeys } from "../../clients/typescript/src/gen/onceward/v1/policy_pb.ts";
-import { type AdministeredTenant, type AdminWorld, describeAdministration } from "../helpers/calls/admin.ts";
-import type { IdempotencyClient } from "../helpers/calls/clients.ts";
-import { errorOf } from "../helpers/calls/errors.ts";
-import { grant, ORDER, seconds } from "../helpers/calls/verbs.ts";
-import { secondsBetween } from "../helpers/database/time.ts";
+import { type AdministeredTenant, type AdminWorld, describeAdministration } from "../support/calls/admin.ts";
+import type { IdempotencyClient } from "../support/calls/clients.ts";
+import { errorOf } from "../support/calls/errors.ts";
+import { grant, ORDER, seconds } from "../support/calls/verbs.ts";
+import { secondsBetween } from "../support/database/time.ts";
 
 const HOUR_S = 3600;
 const { RUN, REFUSE, REQUIRE_TIME } = Policy_LateKeys;

@@ -10,12 +10,12 @@ import {
   connectAdmin,
   describeAdministration,
   type TenantAdminClient,
-} from "../helpers/calls/admin.ts";
-import { errorOf } from "../helpers/calls/errors.ts";
-import { readPages } from "../helpers/calls/pages.ts";
-import { ageRecords, copyRecord, endLeases } from "../helpers/calls/records.ts";
-import { bytes, complete, fingerprintOf, grant, ORDER, seconds, success } from "../helpers/calls/verbs.ts";
-import { createApiKey } from "../helpers/servers/tenants.ts";
+} from "../support/calls/admin.ts";
+import { errorOf } from "../support/calls/errors.ts";
+import { readPages } from "../support/calls/pages.ts";
+import { ageRecords, copyRecord, endLeases } from "../support/calls/records.ts";
+import { bytes, complete, fingerprintOf, grant, ORDER, seconds, success } from "../support/calls/verbs.ts";
+import { createApiKey } from "../support/servers/tenants.ts";
 
 /** A state of a later version of the contract. */
 const UNKNOWN_STATE = 99 as Record_State;

@@ -3,11 +3,11 @@ import { hostname } from "node:os";
 import { durationMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import { expect, onTestFinished, test } from "vitest";
 import { VERSION } from "../../server/src/version.ts";
-import { describeAdministrationOverAll } from "../helpers/calls/admin.ts";
-import { errorOf } from "../helpers/calls/errors.ts";
-import { readPages } from "../helpers/calls/pages.ts";
-import { grant } from "../helpers/calls/verbs.ts";
-import { startTestServer } from "../helpers/servers/server.ts";
+import { describeAdministrationOverAll } from "../support/calls/admin.ts";
+import { errorOf } from "../support/calls/errors.ts";
+import { readPages } from "../support/calls/pages.ts";
+import { grant } from "../support/calls/verbs.ts";
+import { startTestServer } from "../support/servers/server.ts";
 
 const PATIENCE = { timeout: 60_000 };
 

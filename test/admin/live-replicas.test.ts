@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
 import { ErrorReason } from "../../clients/typescript/src/gen/onceward/v1/errors_pb.ts";
-import { itemErrorOf, runBatch } from "../helpers/calls/batches.ts";
-import { connectClient } from "../helpers/calls/clients.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
-import { readMetrics } from "../helpers/servers/metrics.ts";
-import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
-import { createTenant } from "../helpers/servers/tenants.ts";
+import { itemErrorOf, runBatch } from "../support/calls/batches.ts";
+import { connectClient } from "../support/calls/clients.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { readMetrics } from "../support/servers/metrics.ts";
+import { startTestServer, type TestServer } from "../support/servers/server.ts";
+import { createTenant } from "../support/servers/tenants.ts";
 
 let database: TestDatabase;
 

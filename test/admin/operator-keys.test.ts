@@ -2,10 +2,10 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { expect, test } from "vitest";
 import { ApiKey_Role } from "../../clients/typescript/src/gen/onceward/v1/tenant_pb.ts";
 import { formatApiKey, generateApiKey, parseApiKey } from "../../server/src/core/auth/api-key.ts";
-import { connectOperator, describeAdministration } from "../helpers/calls/admin.ts";
-import { errorOf } from "../helpers/calls/errors.ts";
-import { readPages } from "../helpers/calls/pages.ts";
-import { createApiKey } from "../helpers/servers/tenants.ts";
+import { connectOperator, describeAdministration } from "../support/calls/admin.ts";
+import { errorOf } from "../support/calls/errors.ts";
+import { readPages } from "../support/calls/pages.ts";
+import { createApiKey } from "../support/servers/tenants.ts";
 
 const CONFIGURED = generateApiKey();
 const AN_HOUR_MS = 3_600_000;

@@ -1,9 +1,9 @@
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { expect, test } from "vitest";
 import { ApiKey_Role, Tenant_State } from "../../clients/typescript/src/gen/onceward/v1/tenant_pb.ts";
-import { connectOperator, describeAdministration } from "../helpers/calls/admin.ts";
-import { errorOf } from "../helpers/calls/errors.ts";
-import { grant, ORDER } from "../helpers/calls/verbs.ts";
+import { connectOperator, describeAdministration } from "../support/calls/admin.ts";
+import { errorOf } from "../support/calls/errors.ts";
+import { grant, ORDER } from "../support/calls/verbs.ts";
 
 describeAdministration("An operator", (world, transport) => {
   async function eventsOf(tenant: string) {

@@ -1,12 +1,12 @@
 import { expect, test } from "vitest";
 import { Policy_OnLeaseExpiry } from "../../clients/typescript/src/gen/onceward/v1/policy_pb.ts";
 import { ApiKey_Role, Tenant_State } from "../../clients/typescript/src/gen/onceward/v1/tenant_pb.ts";
-import { connectAdmin, describeAdministrationOverAll, type OperatorClient } from "../helpers/calls/admin.ts";
-import { connectClient } from "../helpers/calls/clients.ts";
-import { errorOf } from "../helpers/calls/errors.ts";
-import { readPages } from "../helpers/calls/pages.ts";
-import { grant, seconds } from "../helpers/calls/verbs.ts";
-import { setNamespacePolicy } from "../helpers/servers/tenants.ts";
+import { connectAdmin, describeAdministrationOverAll, type OperatorClient } from "../support/calls/admin.ts";
+import { connectClient } from "../support/calls/clients.ts";
+import { errorOf } from "../support/calls/errors.ts";
+import { readPages } from "../support/calls/pages.ts";
+import { grant, seconds } from "../support/calls/verbs.ts";
+import { setNamespacePolicy } from "../support/servers/tenants.ts";
 
 const DAY = seconds(86_400);
 

@@ -4,12 +4,12 @@ import {
   Policy_OnLeaseExpiry,
   type PolicySchema,
 } from "../../clients/typescript/src/gen/onceward/v1/policy_pb.ts";
-import { type AdminWorld, describeAdministrationOverAll } from "../helpers/calls/admin.ts";
-import { errorOf } from "../helpers/calls/errors.ts";
-import { seconds } from "../helpers/calls/verbs.ts";
-import { openConnection, untilBlocked } from "../helpers/database/connections.ts";
-import { secondsOf } from "../helpers/database/time.ts";
-import { partsOf } from "../helpers/servers/tenants.ts";
+import { type AdminWorld, describeAdministrationOverAll } from "../support/calls/admin.ts";
+import { errorOf } from "../support/calls/errors.ts";
+import { seconds } from "../support/calls/verbs.ts";
+import { openConnection, untilBlocked } from "../support/database/connections.ts";
+import { secondsOf } from "../support/database/time.ts";
+import { partsOf } from "../support/servers/tenants.ts";
 
 const HOUR_S = 3600;
 const KEY_RETENTION = { paths: ["policy.key_retention"] };

@@ -4,11 +4,11 @@ import { Record_State } from "../../clients/typescript/src/gen/onceward/v1/recor
 import { ListRecordsRequest_Order } from "../../clients/typescript/src/gen/onceward/v1/tenant_admin_pb.ts";
 import { findTenantsThatHold } from "../../server/src/features/jobs/ambiguous-counter.ts";
 import { matches } from "../../server/src/features/jobs/record-job.ts";
-import { describeAdministration } from "../helpers/calls/admin.ts";
-import { recordIn } from "../helpers/calls/domain.ts";
-import { ageRecords } from "../helpers/calls/records.ts";
-import { grant, ORDER, seconds } from "../helpers/calls/verbs.ts";
-import { openStorePool } from "../helpers/database/connections.ts";
+import { describeAdministration } from "../support/calls/admin.ts";
+import { recordIn } from "../support/calls/domain.ts";
+import { ageRecords } from "../support/calls/records.ts";
+import { grant, ORDER, seconds } from "../support/calls/verbs.ts";
+import { openStorePool } from "../support/database/connections.ts";
 
 const { UNSPECIFIED, LEASE_EXPIRY } = ListRecordsRequest_Order;
 const STATE = { namespace: ORDER.namespace, state: Record_State.AMBIGUOUS };

@@ -1,12 +1,12 @@
 import { expect, test } from "vitest";
 import { MAX_COUNTED } from "../../server/src/features/administration/store/count-records.ts";
-import { connectAdmin, describeAdministration, type TenantAdminClient } from "../helpers/calls/admin.ts";
-import type { IdempotencyClient } from "../helpers/calls/clients.ts";
-import { errorOf } from "../helpers/calls/errors.ts";
-import { readPages } from "../helpers/calls/pages.ts";
-import { ageRecords, copyRecord, endLeases } from "../helpers/calls/records.ts";
-import { grant, ORDER, success } from "../helpers/calls/verbs.ts";
-import { createApiKey, setNamespacePolicy } from "../helpers/servers/tenants.ts";
+import { connectAdmin, describeAdministration, type TenantAdminClient } from "../support/calls/admin.ts";
+import type { IdempotencyClient } from "../support/calls/clients.ts";
+import { errorOf } from "../support/calls/errors.ts";
+import { readPages } from "../support/calls/pages.ts";
+import { ageRecords, copyRecord, endLeases } from "../support/calls/records.ts";
+import { grant, ORDER, success } from "../support/calls/verbs.ts";
+import { createApiKey, setNamespacePolicy } from "../support/servers/tenants.ts";
 
 async function finish(caller: IdempotencyClient, id: { namespace: string; key: string }): Promise<void> {
   const { fencingToken } = await grant(caller, id);

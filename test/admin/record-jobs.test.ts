@@ -12,13 +12,13 @@ import {
 import { workBatch } from "../../server/src/features/jobs/work-batch.ts";
 import { createJobWorker } from "../../server/src/features/jobs/worker.ts";
 import { PLAIN_VALUES } from "../../server/src/records/engine/record-values.ts";
-import { describeAdministration } from "../helpers/calls/admin.ts";
-import { errorOf } from "../helpers/calls/errors.ts";
-import { grant, seconds } from "../helpers/calls/verbs.ts";
-import { openStorePool } from "../helpers/database/connections.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
-import { anyTurn } from "../helpers/database/jobs.ts";
-import { createTenant, type TestTenant } from "../helpers/servers/tenants.ts";
+import { describeAdministration } from "../support/calls/admin.ts";
+import { errorOf } from "../support/calls/errors.ts";
+import { grant, seconds } from "../support/calls/verbs.ts";
+import { openStorePool } from "../support/database/connections.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { anyTurn } from "../support/database/jobs.ts";
+import { createTenant, type TestTenant } from "../support/servers/tenants.ts";
 
 async function newDatabase(): Promise<TestDatabase> {
   const database = await createTestDatabase();

@@ -2,10 +2,10 @@ import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } fro
 import { Authenticator } from "../../server/src/core/auth/authenticate.ts";
 import type { Deadline } from "../../server/src/core/domain/operation.ts";
 import type { Statement } from "../../server/src/core/store/pool.ts";
-import { openStorePool } from "../helpers/database/connections.ts";
-import { createTestDatabase } from "../helpers/database/database.ts";
-import { TEST_PEPPER } from "../helpers/servers/server.ts";
-import { createTenant } from "../helpers/servers/tenants.ts";
+import { openStorePool } from "../support/database/connections.ts";
+import { createTestDatabase } from "../support/database/database.ts";
+import { TEST_PEPPER } from "../support/servers/server.ts";
+import { createTenant } from "../support/servers/tenants.ts";
 
 const PATIENT: Deadline = { atMs: Number.POSITIVE_INFINITY, cancelled: false };
 /**

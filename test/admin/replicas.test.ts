@@ -1,16 +1,16 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { ApiKey_Role } from "../../clients/typescript/src/gen/onceward/v1/tenant_pb.ts";
-import { connectAdmin, connectOperator } from "../helpers/calls/admin.ts";
-import { connectClient } from "../helpers/calls/clients.ts";
-import { errorOf } from "../helpers/calls/errors.ts";
-import { ageRecords } from "../helpers/calls/records.ts";
-import { complete, ORDER, seconds } from "../helpers/calls/verbs.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
-import { hasRedis, startRedis } from "../helpers/redis/redis.ts";
-import { repeatOften } from "../helpers/servers/fast-path.ts";
-import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
-import { createApiKey, createTenant } from "../helpers/servers/tenants.ts";
+import { connectAdmin, connectOperator } from "../support/calls/admin.ts";
+import { connectClient } from "../support/calls/clients.ts";
+import { errorOf } from "../support/calls/errors.ts";
+import { ageRecords } from "../support/calls/records.ts";
+import { complete, ORDER, seconds } from "../support/calls/verbs.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { hasRedis, startRedis } from "../support/redis/redis.ts";
+import { repeatOften } from "../support/servers/fast-path.ts";
+import { startTestServer, type TestServer } from "../support/servers/server.ts";
+import { createApiKey, createTenant } from "../support/servers/tenants.ts";
 
 /** The contract's bound. Changes are waited for as long as it takes, and together, so that the bound passes once. */
 const EVERYWHERE = { timeout: 10_000, interval: 50 };

@@ -12,15 +12,15 @@ import {
   connectAdmin,
   createWorld,
   describeAdministration,
-} from "../helpers/calls/admin.ts";
-import { describeError, errorOf } from "../helpers/calls/errors.ts";
-import { endLeases } from "../helpers/calls/records.ts";
-import { completeWith, FORGET, RELEASE } from "../helpers/calls/resolutions.ts";
-import { bytes, grant, ORDER, seconds, success } from "../helpers/calls/verbs.ts";
-import { createTestDatabase } from "../helpers/database/database.ts";
-import { startTestServer } from "../helpers/servers/server.ts";
-import { createApiKey } from "../helpers/servers/tenants.ts";
-import { untilWaiting } from "../helpers/servers/waiters.ts";
+} from "../support/calls/admin.ts";
+import { describeError, errorOf } from "../support/calls/errors.ts";
+import { endLeases } from "../support/calls/records.ts";
+import { completeWith, FORGET, RELEASE } from "../support/calls/resolutions.ts";
+import { bytes, grant, ORDER, seconds, success } from "../support/calls/verbs.ts";
+import { createTestDatabase } from "../support/database/database.ts";
+import { startTestServer } from "../support/servers/server.ts";
+import { createApiKey } from "../support/servers/tenants.ts";
+import { untilWaiting } from "../support/servers/waiters.ts";
 
 type Request = MessageInitShape<typeof ResolveAmbiguousRecordsRequestSchema>;
 

@@ -13,12 +13,12 @@ import { PLAIN_VALUES } from "../../server/src/records/engine/record-values.ts";
 import { recordName } from "../../server/src/records/record.ts";
 import { createRecordStore } from "../../server/src/records/record-store.ts";
 import { digestResult } from "../../server/src/records/result-digest.ts";
-import { claimCommand, DONE } from "../helpers/calls/domain.ts";
-import { endLeases } from "../helpers/calls/records.ts";
-import { openStorePool } from "../helpers/database/connections.ts";
-import { createTestDatabase } from "../helpers/database/database.ts";
-import { anyTurn } from "../helpers/database/jobs.ts";
-import { createTenant } from "../helpers/servers/tenants.ts";
+import { claimCommand, DONE } from "../support/calls/domain.ts";
+import { endLeases } from "../support/calls/records.ts";
+import { openStorePool } from "../support/database/connections.ts";
+import { createTestDatabase } from "../support/database/database.ts";
+import { anyTurn } from "../support/database/jobs.ts";
+import { createTenant } from "../support/servers/tenants.ts";
 
 const NO_DEADLINE = { atMs: Number.POSITIVE_INFINITY, cancelled: false };
 const PATIENCE = { timeout: 60_000, interval: 50 };

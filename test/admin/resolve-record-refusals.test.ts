@@ -1,12 +1,12 @@
 import { expect, test } from "vitest";
 import { Record_State } from "../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
-import { type AdministeredTenant, connectAdmin, describeAdministration } from "../helpers/calls/admin.ts";
-import { errorOf } from "../helpers/calls/errors.ts";
-import { ageRecords, endLeases } from "../helpers/calls/records.ts";
-import { completeWith, FORGET, RELEASE, type Resolution, resolve } from "../helpers/calls/resolutions.ts";
-import { complete, grant, lookUp, ORDER, seconds } from "../helpers/calls/verbs.ts";
-import { lockRows, openConnection } from "../helpers/database/connections.ts";
-import { createApiKey } from "../helpers/servers/tenants.ts";
+import { type AdministeredTenant, connectAdmin, describeAdministration } from "../support/calls/admin.ts";
+import { errorOf } from "../support/calls/errors.ts";
+import { ageRecords, endLeases } from "../support/calls/records.ts";
+import { completeWith, FORGET, RELEASE, type Resolution, resolve } from "../support/calls/resolutions.ts";
+import { complete, grant, lookUp, ORDER, seconds } from "../support/calls/verbs.ts";
+import { lockRows, openConnection } from "../support/database/connections.ts";
+import { createApiKey } from "../support/servers/tenants.ts";
 
 describeAdministration("A resolution", (world, transport) => {
   async function ambiguous(): Promise<AdministeredTenant & { fencingToken: bigint }> {

@@ -1,9 +1,9 @@
 import { expect, onTestFinished, test } from "vitest";
 import { Record_State } from "../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
-import { type AdministeredTenant, createWorld, describeAdministration } from "../helpers/calls/admin.ts";
-import { errorOf } from "../helpers/calls/errors.ts";
-import { ageRecords, endLeases } from "../helpers/calls/records.ts";
-import { completeWith, FORGET, RELEASE, type Resolution, resolve } from "../helpers/calls/resolutions.ts";
+import { type AdministeredTenant, createWorld, describeAdministration } from "../support/calls/admin.ts";
+import { errorOf } from "../support/calls/errors.ts";
+import { ageRecords, endLeases } from "../support/calls/records.ts";
+import { completeWith, FORGET, RELEASE, type Resolution, resolve } from "../support/calls/resolutions.ts";
 import {
   bytes,
   complete,
@@ -14,10 +14,10 @@ import {
   ORDER,
   seconds,
   success,
-} from "../helpers/calls/verbs.ts";
-import { countRows, secondsBetween, sweep } from "../helpers/database/time.ts";
-import { startTestServer } from "../helpers/servers/server.ts";
-import { untilWaiting } from "../helpers/servers/waiters.ts";
+} from "../support/calls/verbs.ts";
+import { countRows, secondsBetween, sweep } from "../support/database/time.ts";
+import { startTestServer } from "../support/servers/server.ts";
+import { untilWaiting } from "../support/servers/waiters.ts";
 
 describeAdministration("ResolveRecord", (world, transport) => {
   async function ambiguous(): Promise<AdministeredTenant & { fencingToken: bigint }> {

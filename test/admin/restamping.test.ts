@@ -2,12 +2,12 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { RecordJob_Kind, RecordJob_State } from "../../clients/typescript/src/gen/onceward/v1/tenant_pb.ts";
 import { openPool } from "../../server/src/core/store/pool.ts";
 import { workBatch } from "../../server/src/features/jobs/work-batch.ts";
-import { type AdministeredTenant, type AdminWorld, describeAdministration } from "../helpers/calls/admin.ts";
-import { errorOf } from "../helpers/calls/errors.ts";
-import { ageRecords, granted } from "../helpers/calls/records.ts";
-import { failure, seconds, success } from "../helpers/calls/verbs.ts";
-import { anyTurn, runRecordJobs } from "../helpers/database/jobs.ts";
-import { countRows, secondsBetween, sweep } from "../helpers/database/time.ts";
+import { type AdministeredTenant, type AdminWorld, describeAdministration } from "../support/calls/admin.ts";
+import { errorOf } from "../support/calls/errors.ts";
+import { ageRecords, granted } from "../support/calls/records.ts";
+import { failure, seconds, success } from "../support/calls/verbs.ts";
+import { anyTurn, runRecordJobs } from "../support/database/jobs.ts";
+import { countRows, secondsBetween, sweep } from "../support/database/time.ts";
 
 const HOUR_S = 3600;
 const DAY_S = 24 * HOUR_S;

@@ -5,14 +5,14 @@ import {
   GetRetentionAdviceResponse_Verdict as Verdict,
 } from "../../clients/typescript/src/gen/onceward/v1/tenant_admin_pb.ts";
 import { latenessBucket } from "../../server/src/features/usage/lateness.ts";
-import { type AdministeredTenant, connectAdmin, describeAdministration } from "../helpers/calls/admin.ts";
-import { errorOf } from "../helpers/calls/errors.ts";
-import { ageRecords } from "../helpers/calls/records.ts";
-import { complete, grant, ORDER } from "../helpers/calls/verbs.ts";
-import type { TestDatabase } from "../helpers/database/database.ts";
-import { runRecordJobs } from "../helpers/database/jobs.ts";
-import { secondsOf } from "../helpers/database/time.ts";
-import { createApiKey, setNamespacePolicy, type TestTenant } from "../helpers/servers/tenants.ts";
+import { type AdministeredTenant, connectAdmin, describeAdministration } from "../support/calls/admin.ts";
+import { errorOf } from "../support/calls/errors.ts";
+import { ageRecords } from "../support/calls/records.ts";
+import { complete, grant, ORDER } from "../support/calls/verbs.ts";
+import type { TestDatabase } from "../support/database/database.ts";
+import { runRecordJobs } from "../support/database/jobs.ts";
+import { secondsOf } from "../support/database/time.ts";
+import { createApiKey, setNamespacePolicy, type TestTenant } from "../support/servers/tenants.ts";
 
 const HOUR_S = 3600;
 const DAY_S = 24 * HOUR_S;

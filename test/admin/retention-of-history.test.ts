@@ -2,9 +2,9 @@ import { expect, onTestFinished, test } from "vitest";
 import { createPruners } from "../../server/src/core/background/pruner.ts";
 import { pruneRows } from "../../server/src/core/store/prune.ts";
 import { createMetrics } from "../../server/src/core/telemetry/metrics.ts";
-import { openStorePool } from "../helpers/database/connections.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
-import { createTenant } from "../helpers/servers/tenants.ts";
+import { openStorePool } from "../support/database/connections.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { createTenant } from "../support/servers/tenants.ts";
 
 const DAY_MS = 86_400_000;
 

@@ -1,8 +1,8 @@
 import { readdir } from "node:fs/promises";
 import { expect, test } from "vitest";
 import { VERSION } from "../../server/src/version.ts";
-import { describeAdministrationOverAll } from "../helpers/calls/admin.ts";
-import { TEST_PEPPER } from "../helpers/servers/server.ts";
+import { describeAdministrationOverAll } from "../support/calls/admin.ts";
+import { TEST_PEPPER } from "../support/servers/server.ts";
 
 const MIGRATIONS = new URL("../../server/migrations/", import.meta.url);
 

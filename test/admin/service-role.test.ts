@@ -1,10 +1,10 @@
 import pg from "pg";
 import { expect, onTestFinished, test } from "vitest";
-import { createWorld } from "../helpers/calls/admin.ts";
-import { complete } from "../helpers/calls/verbs.ts";
-import { createTestDatabase } from "../helpers/database/database.ts";
-import { createServiceRole } from "../helpers/database/service-role.ts";
-import { startTestServer } from "../helpers/servers/server.ts";
+import { createWorld } from "../support/calls/admin.ts";
+import { complete } from "../support/calls/verbs.ts";
+import { createTestDatabase } from "../support/database/database.ts";
+import { createServiceRole } from "../support/database/service-role.ts";
+import { startTestServer } from "../support/servers/server.ts";
 
 /** A database, and a connection to it as the role of the replicas. */
 async function connectAsService() {

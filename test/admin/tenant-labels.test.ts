@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { connectClient } from "../helpers/calls/clients.ts";
-import { copyRecord } from "../helpers/calls/records.ts";
-import { grant, ORDER } from "../helpers/calls/verbs.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
-import { keysOfOneShard } from "../helpers/database/shards.ts";
-import { readMetrics } from "../helpers/servers/metrics.ts";
-import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
-import { createTenant, type TestTenant } from "../helpers/servers/tenants.ts";
+import { connectClient } from "../support/calls/clients.ts";
+import { copyRecord } from "../support/calls/records.ts";
+import { grant, ORDER } from "../support/calls/verbs.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { keysOfOneShard } from "../support/database/shards.ts";
+import { readMetrics } from "../support/servers/metrics.ts";
+import { startTestServer, type TestServer } from "../support/servers/server.ts";
+import { createTenant, type TestTenant } from "../support/servers/tenants.ts";
 
 const LABELS = 100;
 const TENANTS = 110;

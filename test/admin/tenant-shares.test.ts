@@ -1,11 +1,11 @@
 import { randomUUID } from "node:crypto";
 import { expect, test } from "vitest";
-import { runBatch } from "../helpers/calls/batches.ts";
-import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
-import { keysOfOneShard } from "../helpers/database/shards.ts";
-import { readMetrics } from "../helpers/servers/metrics.ts";
-import { createTenant, type PolicyColumns } from "../helpers/servers/tenants.ts";
-import { useServer } from "../helpers/servers/use-server.ts";
+import { runBatch } from "../support/calls/batches.ts";
+import { connectClient, type IdempotencyClient } from "../support/calls/clients.ts";
+import { keysOfOneShard } from "../support/database/shards.ts";
+import { readMetrics } from "../support/servers/metrics.ts";
+import { createTenant, type PolicyColumns } from "../support/servers/tenants.ts";
+import { useServer } from "../support/servers/use-server.ts";
 
 const SHARE = 4;
 /** A tenant counts for a second after its call, and a busy machine may take longer between two. */

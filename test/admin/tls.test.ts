@@ -4,14 +4,14 @@ import { type ConnectionOptions, connect, type TLSSocket } from "node:tls";
 import { ConnectError } from "@connectrpc/connect";
 import { createOnceward } from "@onceward/client";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { type ClientTls, connectClient, TRANSPORT_NAMES } from "../helpers/calls/clients.ts";
-import { errorOf } from "../helpers/calls/errors.ts";
-import { ORDER } from "../helpers/calls/verbs.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
-import { type Certificate, makeCertificate, tlsSettings } from "../helpers/network/certificates.ts";
-import { exchange, openSocket } from "../helpers/network/raw-socket.ts";
-import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
-import { createTenant, type TestTenant } from "../helpers/servers/tenants.ts";
+import { type ClientTls, connectClient, TRANSPORT_NAMES } from "../support/calls/clients.ts";
+import { errorOf } from "../support/calls/errors.ts";
+import { ORDER } from "../support/calls/verbs.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { type Certificate, makeCertificate, tlsSettings } from "../support/network/certificates.ts";
+import { exchange, openSocket } from "../support/network/raw-socket.ts";
+import { startTestServer, type TestServer } from "../support/servers/server.ts";
+import { createTenant, type TestTenant } from "../support/servers/tenants.ts";
 
 const PORTS = ["grpcPort", "httpPort", "managementPort"] as const;
 

@@ -1,15 +1,15 @@
 import { createOnceward } from "@onceward/client";
 import { generateSecret } from "jose";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
-import { connectAdmin, connectIdentity, connectOperator } from "../helpers/calls/admin.ts";
-import { connectClient } from "../helpers/calls/clients.ts";
-import { errorOf } from "../helpers/calls/errors.ts";
-import { grant, lookUp, ORDER } from "../helpers/calls/verbs.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
-import { transportsUnderTest } from "../helpers/network/transports-under-test.ts";
-import { type Claims, type Issuer, makeSigningKey, startIssuer } from "../helpers/servers/issuer.ts";
-import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
-import { createTenant, type TestTenant } from "../helpers/servers/tenants.ts";
+import { connectAdmin, connectIdentity, connectOperator } from "../support/calls/admin.ts";
+import { connectClient } from "../support/calls/clients.ts";
+import { errorOf } from "../support/calls/errors.ts";
+import { grant, lookUp, ORDER } from "../support/calls/verbs.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { transportsUnderTest } from "../support/network/transports-under-test.ts";
+import { type Claims, type Issuer, makeSigningKey, startIssuer } from "../support/servers/issuer.ts";
+import { startTestServer, type TestServer } from "../support/servers/server.ts";
+import { createTenant, type TestTenant } from "../support/servers/tenants.ts";
 
 let database: TestDatabase;
 let issuer: Issuer;

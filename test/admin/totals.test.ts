@@ -6,16 +6,16 @@ import {
   FROM_THE_START,
   takeCount,
 } from "../../server/src/core/store/tenants/tenant-totals.ts";
-import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
-import { errorOf } from "../helpers/calls/errors.ts";
-import { ageRecords } from "../helpers/calls/records.ts";
-import { complete, grant, ORDER, success } from "../helpers/calls/verbs.ts";
-import { openStorePool } from "../helpers/database/connections.ts";
-import { createTestDatabase } from "../helpers/database/database.ts";
-import { countRows } from "../helpers/database/time.ts";
-import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
-import { createTenant, type PolicyColumns, type TestTenant } from "../helpers/servers/tenants.ts";
-import { useServer } from "../helpers/servers/use-server.ts";
+import { connectClient, type IdempotencyClient } from "../support/calls/clients.ts";
+import { errorOf } from "../support/calls/errors.ts";
+import { ageRecords } from "../support/calls/records.ts";
+import { complete, grant, ORDER, success } from "../support/calls/verbs.ts";
+import { openStorePool } from "../support/database/connections.ts";
+import { createTestDatabase } from "../support/database/database.ts";
+import { countRows } from "../support/database/time.ts";
+import { startTestServer, type TestServer } from "../support/servers/server.ts";
+import { createTenant, type PolicyColumns, type TestTenant } from "../support/servers/tenants.ts";
+import { useServer } from "../support/servers/use-server.ts";
 
 const PATIENCE = { timeout: 30_000, interval: 50 };
 

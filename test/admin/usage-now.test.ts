@@ -1,13 +1,13 @@
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { expect, onTestFinished, test } from "vitest";
 import { ListTenantUsageRequest_Order } from "../../clients/typescript/src/gen/onceward/v1/operator_pb.ts";
-import { type AdminWorld, connectAdmin, describeAdministration } from "../helpers/calls/admin.ts";
-import { connectClient } from "../helpers/calls/clients.ts";
-import { errorOf } from "../helpers/calls/errors.ts";
-import { readPages } from "../helpers/calls/pages.ts";
-import { fingerprintOf, grant, ORDER, success } from "../helpers/calls/verbs.ts";
-import { startTestServer } from "../helpers/servers/server.ts";
-import { createApiKey, type TestTenant } from "../helpers/servers/tenants.ts";
+import { type AdminWorld, connectAdmin, describeAdministration } from "../support/calls/admin.ts";
+import { connectClient } from "../support/calls/clients.ts";
+import { errorOf } from "../support/calls/errors.ts";
+import { readPages } from "../support/calls/pages.ts";
+import { fingerprintOf, grant, ORDER, success } from "../support/calls/verbs.ts";
+import { startTestServer } from "../support/servers/server.ts";
+import { createApiKey, type TestTenant } from "../support/servers/tenants.ts";
 
 /** Stored at once, so that a test need not wait. */
 const EAGER = { ONCEWARD_USAGE_FLUSH: "100ms" };

@@ -14,16 +14,16 @@ import {
   connectAdmin,
   createWorld,
   describeAdministration,
-} from "../helpers/calls/admin.ts";
-import { connectClient } from "../helpers/calls/clients.ts";
-import { errorOf } from "../helpers/calls/errors.ts";
-import { readPages } from "../helpers/calls/pages.ts";
-import { ageRecords, endLeases } from "../helpers/calls/records.ts";
-import { fingerprintOf, grant, ORDER, success } from "../helpers/calls/verbs.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
-import { awaitYoungHour } from "../helpers/database/time.ts";
-import { startTestServer } from "../helpers/servers/server.ts";
-import { createApiKey } from "../helpers/servers/tenants.ts";
+} from "../support/calls/admin.ts";
+import { connectClient } from "../support/calls/clients.ts";
+import { errorOf } from "../support/calls/errors.ts";
+import { readPages } from "../support/calls/pages.ts";
+import { ageRecords, endLeases } from "../support/calls/records.ts";
+import { fingerprintOf, grant, ORDER, success } from "../support/calls/verbs.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { awaitYoungHour } from "../support/database/time.ts";
+import { startTestServer } from "../support/servers/server.ts";
+import { createApiKey } from "../support/servers/tenants.ts";
 
 /** Stored at once, so that a test need not wait. */
 const EAGER = { ONCEWARD_USAGE_FLUSH: "100ms" };

@@ -10,8 +10,8 @@ import type { Admin, Producer } from "kafkajs";
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from "vitest";
 import { withKey } from "../../clients/typescript/src/kafkajs.ts";
 import { eventually, type Guarded, useGuards } from "../adapters/consumers/fixtures.ts";
-import { KEY_OF_2022 } from "../helpers/adapters/consumer-suite.ts";
-import { usePackedClient } from "../helpers/packages/packed-client.ts";
+import { KEY_OF_2022 } from "../support/adapters/consumer-suite.ts";
+import { usePackedClient } from "../support/packages/packed-client.ts";
 import type { ConfluentWorkerLine, ConfluentWorkerSettings } from "./confluent-worker.ts";
 import { type RunningKafka, readDeadLetters, startKafka } from "./kafka.ts";
 

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { Kafka, logLevel } from "kafkajs";
 import { inject, onTestFinished } from "vitest";
-import { freePort } from "../helpers/redis/redis.ts";
+import { freePort } from "../support/redis/redis.ts";
 import { startJava } from "./java.ts";
 
 const run = promisify(execFile);

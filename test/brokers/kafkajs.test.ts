@@ -4,7 +4,7 @@ import type { Kafka, Producer } from "kafkajs";
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test, vi } from "vitest";
 import { deadLetterTo, eachMessageOnce, readJson, withKey } from "../../clients/typescript/src/kafkajs.ts";
 import { type Guarded, useGuards } from "../adapters/consumers/fixtures.ts";
-import { KEY_OF_2022 } from "../helpers/adapters/consumer-suite.ts";
+import { KEY_OF_2022 } from "../support/adapters/consumer-suite.ts";
 import { readDeadLetters, startKafka } from "./kafka.ts";
 
 const newGuard = useGuards();

@@ -17,7 +17,7 @@ import type { Admin } from "kafkajs";
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test, vi } from "vitest";
 import { type ConsumeOptions, consumeOnce, withKey } from "../../clients/typescript/src/kafka.ts";
 import { cutOff, type Guarded, useGuards } from "../adapters/consumers/fixtures.ts";
-import { KEY_OF_2022 } from "../helpers/adapters/consumer-suite.ts";
+import { KEY_OF_2022 } from "../support/adapters/consumer-suite.ts";
 import { type RunningKafka, startKafka } from "./kafka.ts";
 import type { KafkaWorkerSettings } from "./kafka-worker.ts";
 

@@ -12,8 +12,8 @@ import {
 import { afterAll, beforeAll, describe, expect, inject, test, vi } from "vitest";
 import { KEY_HEADER, messageOnce, withKey } from "../../clients/typescript/src/sqs.ts";
 import { cutOff, type Guarded, useGuards } from "../adapters/consumers/fixtures.ts";
-import { KEY_OF_2022 } from "../helpers/adapters/consumer-suite.ts";
-import { freePort } from "../helpers/redis/redis.ts";
+import { KEY_OF_2022 } from "../support/adapters/consumer-suite.ts";
+import { freePort } from "../support/redis/redis.ts";
 import { startJava } from "./java.ts";
 
 /** Starts an empty ElasticMQ, which speaks SQS, on loopback. */

@@ -1,16 +1,16 @@
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
-import { describeError, errorOf } from "../helpers/calls/errors.ts";
-import { granted, grantsAmong } from "../helpers/calls/records.ts";
-import { bytes, complete, fingerprintOf, grant, ORDER, seconds, success } from "../helpers/calls/verbs.ts";
-import { lockRows, openConnection } from "../helpers/database/connections.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
-import { keyOfAnotherShard } from "../helpers/database/shards.ts";
-import { statementsDuring } from "../helpers/database/statements.ts";
-import { describeWithRedis, startRedis, type TestRedis } from "../helpers/redis/redis.ts";
-import { claimFromRedis, copiesOf, countLooks, repeatOften } from "../helpers/servers/fast-path.ts";
-import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
-import { createTenant, type PolicyColumns } from "../helpers/servers/tenants.ts";
+import { connectClient, type IdempotencyClient } from "../support/calls/clients.ts";
+import { describeError, errorOf } from "../support/calls/errors.ts";
+import { granted, grantsAmong } from "../support/calls/records.ts";
+import { bytes, complete, fingerprintOf, grant, ORDER, seconds, success } from "../support/calls/verbs.ts";
+import { lockRows, openConnection } from "../support/database/connections.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { keyOfAnotherShard } from "../support/database/shards.ts";
+import { statementsDuring } from "../support/database/statements.ts";
+import { describeWithRedis, startRedis, type TestRedis } from "../support/redis/redis.ts";
+import { claimFromRedis, copiesOf, countLooks, repeatOften } from "../support/servers/fast-path.ts";
+import { startTestServer, type TestServer } from "../support/servers/server.ts";
+import { createTenant, type PolicyColumns } from "../support/servers/tenants.ts";
 
 /** Servers without a memory cache, so that Redis answers. */
 describeWithRedis("A cached completion in Redis", () => {

@@ -1,14 +1,14 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
-import { connectClient } from "../helpers/calls/clients.ts";
-import { bytes, complete, ORDER, success } from "../helpers/calls/verbs.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
-import { statementsDuring } from "../helpers/database/statements.ts";
-import { describeWithRedis, startRedis, type TestRedis } from "../helpers/redis/redis.ts";
-import { encryptionKeys } from "../helpers/servers/encryption.ts";
-import { claimFromRedis, copiesOf, countLooks, repeatOften } from "../helpers/servers/fast-path.ts";
-import { startTestServer } from "../helpers/servers/server.ts";
-import { createTenant } from "../helpers/servers/tenants.ts";
+import { connectClient } from "../support/calls/clients.ts";
+import { bytes, complete, ORDER, success } from "../support/calls/verbs.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { statementsDuring } from "../support/database/statements.ts";
+import { describeWithRedis, startRedis, type TestRedis } from "../support/redis/redis.ts";
+import { encryptionKeys } from "../support/servers/encryption.ts";
+import { claimFromRedis, copiesOf, countLooks, repeatOften } from "../support/servers/fast-path.ts";
+import { startTestServer } from "../support/servers/server.ts";
+import { createTenant } from "../support/servers/tenants.ts";
 
 type Settings = Readonly<Record<string, string>>;
 

@@ -1,15 +1,15 @@
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { connectAdmin } from "../helpers/calls/admin.ts";
-import { connectClient } from "../helpers/calls/clients.ts";
-import { granted } from "../helpers/calls/records.ts";
-import { complete, grant, ORDER, success } from "../helpers/calls/verbs.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
-import { forgetRecords } from "../helpers/database/time.ts";
-import { startTcpProxy, type TcpProxy } from "../helpers/network/tcp-proxy.ts";
-import { describeWithRedis, startRedis, type TestRedis } from "../helpers/redis/redis.ts";
-import { copiesOf, countLooks, repeatOften, untilBypassed } from "../helpers/servers/fast-path.ts";
-import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
-import { createApiKey, createTenant } from "../helpers/servers/tenants.ts";
+import { connectAdmin } from "../support/calls/admin.ts";
+import { connectClient } from "../support/calls/clients.ts";
+import { granted } from "../support/calls/records.ts";
+import { complete, grant, ORDER, success } from "../support/calls/verbs.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { forgetRecords } from "../support/database/time.ts";
+import { startTcpProxy, type TcpProxy } from "../support/network/tcp-proxy.ts";
+import { describeWithRedis, startRedis, type TestRedis } from "../support/redis/redis.ts";
+import { copiesOf, countLooks, repeatOften, untilBypassed } from "../support/servers/fast-path.ts";
+import { startTestServer, type TestServer } from "../support/servers/server.ts";
+import { createApiKey, createTenant } from "../support/servers/tenants.ts";
 
 describeWithRedis("A forgotten record", () => {
   let redis: TestRedis;

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import { createRedisCache } from "../../server/src/records/replay/redis.ts";
 import { connectRedis } from "../../server/src/records/replay/redis-connection.ts";
 import { parseRedisUrl } from "../../server/src/records/replay/redis-url.ts";
-import { describeWithRedis, startRedis, type TestRedis } from "../helpers/redis/redis.ts";
+import { describeWithRedis, startRedis, type TestRedis } from "../support/redis/redis.ts";
 
 describeWithRedis("A connection to Redis", () => {
   let redis: TestRedis;

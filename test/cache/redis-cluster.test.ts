@@ -5,8 +5,8 @@ import { createRedisCache } from "../../server/src/records/replay/redis.ts";
 import { connectRedis } from "../../server/src/records/replay/redis-connection.ts";
 import { slotOf } from "../../server/src/records/replay/redis-setter.ts";
 import { parseRedisUrl } from "../../server/src/records/replay/redis-url.ts";
-import { describeWithRedis } from "../helpers/redis/redis.ts";
-import { startCluster, type Topology, untilMaster } from "../helpers/redis/redis-topologies.ts";
+import { describeWithRedis } from "../support/redis/redis.ts";
+import { startCluster, type Topology, untilMaster } from "../support/redis/redis-topologies.ts";
 
 const LIFETIME_MS = 60_000;
 

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
-import { complete, ORDER } from "../helpers/calls/verbs.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
-import { statementsDuring } from "../helpers/database/statements.ts";
-import { startTcpProxy } from "../helpers/network/tcp-proxy.ts";
-import { describeWithRedis, freePort, startRedis, type TestRedis } from "../helpers/redis/redis.ts";
+import { connectClient, type IdempotencyClient } from "../support/calls/clients.ts";
+import { complete, ORDER } from "../support/calls/verbs.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { statementsDuring } from "../support/database/statements.ts";
+import { startTcpProxy } from "../support/network/tcp-proxy.ts";
+import { describeWithRedis, freePort, startRedis, type TestRedis } from "../support/redis/redis.ts";
 import {
   claimFromRedis,
   copiesOf,
@@ -13,9 +13,9 @@ import {
   repeatOften,
   startRepeats,
   untilBypassed,
-} from "../helpers/servers/fast-path.ts";
-import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
-import { createTenant, type TestTenant } from "../helpers/servers/tenants.ts";
+} from "../support/servers/fast-path.ts";
+import { startTestServer, type TestServer } from "../support/servers/server.ts";
+import { createTenant, type TestTenant } from "../support/servers/tenants.ts";
 
 /** Number of keys that are completed and repeated before, during and after a fault. */
 const SOME_KEYS = 50;

@@ -3,24 +3,24 @@ import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, beforeAll, expect, inject, onTestFinished, test } from "vitest";
 import { connectRedis } from "../../server/src/records/replay/redis-connection.ts";
 import { parseRedisUrl } from "../../server/src/records/replay/redis-url.ts";
-import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
-import { granted } from "../helpers/calls/records.ts";
-import { complete, ORDER, seconds, success } from "../helpers/calls/verbs.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
-import { makeCertificate } from "../helpers/network/certificates.ts";
-import { describeWithRedis, freePort, startRedis } from "../helpers/redis/redis.ts";
-import { startCluster, startSentinels, untilMaster } from "../helpers/redis/redis-topologies.ts";
+import { connectClient, type IdempotencyClient } from "../support/calls/clients.ts";
+import { granted } from "../support/calls/records.ts";
+import { complete, ORDER, seconds, success } from "../support/calls/verbs.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { makeCertificate } from "../support/network/certificates.ts";
+import { describeWithRedis, freePort, startRedis } from "../support/redis/redis.ts";
+import { startCluster, startSentinels, untilMaster } from "../support/redis/redis-topologies.ts";
 import {
   claimFromRedis,
   countLooks,
   repeatOften,
   startRepeats,
   untilBypassed,
-} from "../helpers/servers/fast-path.ts";
-import { startTestServer } from "../helpers/servers/server.ts";
-import { startServerProcess } from "../helpers/servers/server-process.ts";
-import { createTenant } from "../helpers/servers/tenants.ts";
-import { untilWaiting } from "../helpers/servers/waiters.ts";
+} from "../support/servers/fast-path.ts";
+import { startTestServer } from "../support/servers/server.ts";
+import { startServerProcess } from "../support/servers/server-process.ts";
+import { createTenant } from "../support/servers/tenants.ts";
+import { untilWaiting } from "../support/servers/waiters.ts";
 
 const SOME_KEYS = 50;
 /** Maximum time of a message between two replicas on a busy machine. */

@@ -1,20 +1,20 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { timestampNow } from "@bufbuild/protobuf/wkt";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
-import { describeError } from "../helpers/calls/errors.ts";
-import { granted } from "../helpers/calls/records.ts";
-import { success } from "../helpers/calls/verbs.ts";
+import { connectClient, type IdempotencyClient } from "../support/calls/clients.ts";
+import { describeError } from "../support/calls/errors.ts";
+import { granted } from "../support/calls/records.ts";
+import { success } from "../support/calls/verbs.ts";
 import {
   createCopiedDatabase,
   createDumpedDatabase,
   POSTGRES_15,
   type RestorableDatabase,
-} from "../helpers/database/restores.ts";
-import { describeWithRedis, startRedis } from "../helpers/redis/redis.ts";
-import { repeatOften } from "../helpers/servers/fast-path.ts";
-import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
-import { createTenant } from "../helpers/servers/tenants.ts";
+} from "../support/database/restores.ts";
+import { describeWithRedis, startRedis } from "../support/redis/redis.ts";
+import { repeatOften } from "../support/servers/fast-path.ts";
+import { startTestServer, type TestServer } from "../support/servers/server.ts";
+import { createTenant } from "../support/servers/tenants.ts";
 
 const KEYS = Array.from({ length: 20 }, (_, index) => `order-${index}`);
 const NAMESPACE = "charges";

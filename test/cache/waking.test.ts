@@ -1,16 +1,16 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { Redis } from "ioredis";
 import { afterAll, afterEach, beforeAll, expect, onTestFinished, test } from "vitest";
-import { connectClient } from "../helpers/calls/clients.ts";
-import { errorOf } from "../helpers/calls/errors.ts";
-import { copyRecord, endLeases, grantsAmong } from "../helpers/calls/records.ts";
-import { grant, ORDER, seconds, success } from "../helpers/calls/verbs.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
-import { statementsDuring } from "../helpers/database/statements.ts";
-import { describeWithRedis, startRedis, type TestRedis } from "../helpers/redis/redis.ts";
-import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
-import { createTenant } from "../helpers/servers/tenants.ts";
-import { untilWaiting } from "../helpers/servers/waiters.ts";
+import { connectClient } from "../support/calls/clients.ts";
+import { errorOf } from "../support/calls/errors.ts";
+import { copyRecord, endLeases, grantsAmong } from "../support/calls/records.ts";
+import { grant, ORDER, seconds, success } from "../support/calls/verbs.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { statementsDuring } from "../support/database/statements.ts";
+import { describeWithRedis, startRedis, type TestRedis } from "../support/redis/redis.ts";
+import { startTestServer, type TestServer } from "../support/servers/server.ts";
+import { createTenant } from "../support/servers/tenants.ts";
+import { untilWaiting } from "../support/servers/waiters.ts";
 
 const WAITING = { ...ORDER, wait: seconds(60) };
 /** Longer than any wait in these tests: a claim that ends earlier was notified. */

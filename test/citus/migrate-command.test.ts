@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { WORKER_SETTINGS } from "../../server/src/core/store/pool.ts";
-import { addNodes, addressOf } from "../helpers/database/citus.ts";
-import { createEmptyNodes } from "../helpers/database/database.ts";
-import { runStatements } from "../helpers/database/statement-runner.ts";
-import { createWorkplace, type Ended, runCommand } from "../helpers/processes/command.ts";
-import { settingsFor } from "../helpers/processes/serve.ts";
+import { addNodes, addressOf } from "../support/database/citus.ts";
+import { createEmptyNodes } from "../support/database/database.ts";
+import { runStatements } from "../support/database/statement-runner.ts";
+import { createWorkplace, type Ended, runCommand } from "../support/processes/command.ts";
+import { settingsFor } from "../support/processes/serve.ts";
 
 type Nodes = Awaited<ReturnType<typeof createEmptyNodes>>;
 

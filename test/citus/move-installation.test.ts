@@ -1,15 +1,15 @@
 import { afterEach, beforeEach, expect, onTestFailed, onTestFinished, test } from "vitest";
 import { migrate } from "../../server/src/core/store/migrate.ts";
-import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
-import { granted } from "../helpers/calls/records.ts";
-import { startLoad } from "../helpers/calls/steady-load.ts";
-import { addNodes, copyAlone } from "../helpers/database/citus.ts";
-import { createEmptyNodes } from "../helpers/database/database.ts";
-import { runStatements } from "../helpers/database/statement-runner.ts";
-import { createWorkplace, runCommand, startCommand } from "../helpers/processes/command.ts";
-import { settingsFor } from "../helpers/processes/serve.ts";
-import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
-import { createTenant, type TestTenant } from "../helpers/servers/tenants.ts";
+import { connectClient, type IdempotencyClient } from "../support/calls/clients.ts";
+import { granted } from "../support/calls/records.ts";
+import { startLoad } from "../support/calls/steady-load.ts";
+import { addNodes, copyAlone } from "../support/database/citus.ts";
+import { createEmptyNodes } from "../support/database/database.ts";
+import { runStatements } from "../support/database/statement-runner.ts";
+import { createWorkplace, runCommand, startCommand } from "../support/processes/command.ts";
+import { settingsFor } from "../support/processes/serve.ts";
+import { startTestServer, type TestServer } from "../support/servers/server.ts";
+import { createTenant, type TestTenant } from "../support/servers/tenants.ts";
 
 /** Enough that the copy takes a while. */
 const RECORDS = 20_000;

@@ -1,14 +1,14 @@
 import { expect, onTestFinished, test } from "vitest";
 import { raiseTokenFloor } from "../../server/src/core/store/installation.ts";
-import { connectClient } from "../helpers/calls/clients.ts";
-import { granted } from "../helpers/calls/records.ts";
-import { seconds, success } from "../helpers/calls/verbs.ts";
-import { openStorePool } from "../helpers/database/connections.ts";
-import { createTestDatabase } from "../helpers/database/database.ts";
-import { runWithInput } from "../helpers/processes/command.ts";
-import { settingsFor } from "../helpers/processes/serve.ts";
-import { startTestServer } from "../helpers/servers/server.ts";
-import { createTenant } from "../helpers/servers/tenants.ts";
+import { connectClient } from "../support/calls/clients.ts";
+import { granted } from "../support/calls/records.ts";
+import { seconds, success } from "../support/calls/verbs.ts";
+import { openStorePool } from "../support/database/connections.ts";
+import { createTestDatabase } from "../support/database/database.ts";
+import { runWithInput } from "../support/processes/command.ts";
+import { settingsFor } from "../support/processes/serve.ts";
+import { startTestServer } from "../support/servers/server.ts";
+import { createTenant } from "../support/servers/tenants.ts";
 
 /** Enough for each shard to have some. */
 const KEYS = Array.from({ length: 40 }, (_, n) => `order-${n}`);

@@ -1,11 +1,11 @@
 import { expect, onTestFinished, test } from "vitest";
-import { connectClient } from "../helpers/calls/clients.ts";
-import { granted } from "../helpers/calls/records.ts";
-import { success } from "../helpers/calls/verbs.ts";
-import { createTestDatabase } from "../helpers/database/database.ts";
-import { createServiceRole } from "../helpers/database/service-role.ts";
-import { startTestServer } from "../helpers/servers/server.ts";
-import { createTenant } from "../helpers/servers/tenants.ts";
+import { connectClient } from "../support/calls/clients.ts";
+import { granted } from "../support/calls/records.ts";
+import { success } from "../support/calls/verbs.ts";
+import { createTestDatabase } from "../support/database/database.ts";
+import { createServiceRole } from "../support/database/service-role.ts";
+import { startTestServer } from "../support/servers/server.ts";
+import { createTenant } from "../support/servers/tenants.ts";
 
 test("the role of the replicas suffices for every call on records", async () => {
   const database = await createTestDatabase();

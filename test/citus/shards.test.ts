@@ -18,10 +18,10 @@ import { UNLIMITED } from "../../server/src/records/engine/fair-queue.ts";
 import type { Shards } from "../../server/src/records/engine/shards.ts";
 import { createRecordStore, type RecordStore } from "../../server/src/records/record-store.ts";
 import { digestResult } from "../../server/src/records/result-digest.ts";
-import { claimCommand, DONE } from "../helpers/calls/domain.ts";
-import { copyAlone } from "../helpers/database/citus.ts";
-import { openConnection } from "../helpers/database/connections.ts";
-import { createTestDatabase, openDatabase, type TestDatabase } from "../helpers/database/database.ts";
+import { claimCommand, DONE } from "../support/calls/domain.ts";
+import { copyAlone } from "../support/database/citus.ts";
+import { openConnection } from "../support/database/connections.ts";
+import { createTestDatabase, openDatabase, type TestDatabase } from "../support/database/database.ts";
 
 const NO_DEADLINE: Deadline = { atMs: Number.POSITIVE_INFINITY, cancelled: false };
 const NAMESPACE = "charges";

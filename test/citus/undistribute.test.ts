@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, expect, onTestFailed, test } from "vitest";
 import { distributeRecords } from "../../server/src/features/citus/distribute-records.ts";
 import { undistributeRecords } from "../../server/src/features/citus/undistribute-records.ts";
-import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
-import { describeError } from "../helpers/calls/errors.ts";
-import { success } from "../helpers/calls/verbs.ts";
-import { copyAlone } from "../helpers/database/citus.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
-import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
-import { createTenant } from "../helpers/servers/tenants.ts";
+import { connectClient, type IdempotencyClient } from "../support/calls/clients.ts";
+import { describeError } from "../support/calls/errors.ts";
+import { success } from "../support/calls/verbs.ts";
+import { copyAlone } from "../support/database/citus.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { startTestServer, type TestServer } from "../support/servers/server.ts";
+import { createTenant } from "../support/servers/tenants.ts";
 
 let database: TestDatabase;
 let servers: readonly TestServer[];

@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from "vitest";
-import { startTcpProxy } from "../helpers/network/tcp-proxy.ts";
-import { cliFor } from "../helpers/processes/cli.ts";
-import { type CliTenant, useCliWorld } from "../helpers/processes/cli-world.ts";
+import { startTcpProxy } from "../support/network/tcp-proxy.ts";
+import { cliFor } from "../support/processes/cli.ts";
+import { type CliTenant, useCliWorld } from "../support/processes/cli-world.ts";
 
 const world = useCliWorld();
 /** A process on a busy machine loads the program for seconds. */

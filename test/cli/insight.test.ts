@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 import { expect, test } from "vitest";
 import { latenessBucket } from "../../server/src/features/usage/lateness.ts";
-import { awaitYoungHour } from "../helpers/database/time.ts";
-import { useCliWorld } from "../helpers/processes/cli-world.ts";
+import { awaitYoungHour } from "../support/database/time.ts";
+import { useCliWorld } from "../support/processes/cli-world.ts";
 
 /** Usage is stored at once, so that a test need not wait. */
 const world = useCliWorld({ ONCEWARD_USAGE_FLUSH: "100ms" });

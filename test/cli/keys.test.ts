@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
-import { connectClient } from "../helpers/calls/clients.ts";
-import { errorOf } from "../helpers/calls/errors.ts";
-import { awaitYoungHour } from "../helpers/database/time.ts";
-import { cliFor } from "../helpers/processes/cli.ts";
-import { useCliWorld } from "../helpers/processes/cli-world.ts";
-import { partsOf } from "../helpers/servers/tenants.ts";
+import { connectClient } from "../support/calls/clients.ts";
+import { errorOf } from "../support/calls/errors.ts";
+import { awaitYoungHour } from "../support/database/time.ts";
+import { cliFor } from "../support/processes/cli.ts";
+import { useCliWorld } from "../support/processes/cli-world.ts";
+import { partsOf } from "../support/servers/tenants.ts";
 
 /** Usage is stored at once, so that a test need not wait. */
 const world = useCliWorld({ ONCEWARD_USAGE_FLUSH: "100ms" });

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { MAX_COUNTED } from "../../server/src/features/administration/store/count-records.ts";
-import { endLeases } from "../helpers/calls/records.ts";
-import { useCliWorld } from "../helpers/processes/cli-world.ts";
-import { partsOf } from "../helpers/servers/tenants.ts";
+import { endLeases } from "../support/calls/records.ts";
+import { useCliWorld } from "../support/processes/cli-world.ts";
+import { partsOf } from "../support/servers/tenants.ts";
 
 /** Usage is stored at once, so that a test need not wait. */
 const world = useCliWorld({ ONCEWARD_USAGE_FLUSH: "100ms" });

@@ -2,8 +2,8 @@ import { randomBytes } from "node:crypto";
 import { hostname } from "node:os";
 import { expect, test } from "vitest";
 import { parseApiKey } from "../../server/src/core/auth/api-key.ts";
-import { cliFor } from "../helpers/processes/cli.ts";
-import { useCliWorld } from "../helpers/processes/cli-world.ts";
+import { cliFor } from "../support/processes/cli.ts";
+import { useCliWorld } from "../support/processes/cli-world.ts";
 
 const world = useCliWorld();
 

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { errorOf } from "../helpers/calls/errors.ts";
-import { seconds } from "../helpers/calls/verbs.ts";
-import { runRecordJobs } from "../helpers/database/jobs.ts";
-import { useCliWorld } from "../helpers/processes/cli-world.ts";
+import { errorOf } from "../support/calls/errors.ts";
+import { seconds } from "../support/calls/verbs.ts";
+import { runRecordJobs } from "../support/database/jobs.ts";
+import { useCliWorld } from "../support/processes/cli-world.ts";
 
 const world = useCliWorld({ ONCEWARD_USAGE_FLUSH: "100ms" });
 const SET = ["retention", "set", "charges", "--key", "7d", "--result", "24h"] as const;

@@ -2,12 +2,12 @@ import { mkdtemp, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { makeCertificate, tlsSettings } from "../helpers/network/certificates.ts";
-import { startTcpProxy } from "../helpers/network/tcp-proxy.ts";
-import { cliFor, cliWith } from "../helpers/processes/cli.ts";
-import { useCliWorld } from "../helpers/processes/cli-world.ts";
-import { startTestServer } from "../helpers/servers/server.ts";
-import { createApiKey, partsOf } from "../helpers/servers/tenants.ts";
+import { makeCertificate, tlsSettings } from "../support/network/certificates.ts";
+import { startTcpProxy } from "../support/network/tcp-proxy.ts";
+import { cliFor, cliWith } from "../support/processes/cli.ts";
+import { useCliWorld } from "../support/processes/cli-world.ts";
+import { startTestServer } from "../support/servers/server.ts";
+import { createApiKey, partsOf } from "../support/servers/tenants.ts";
 
 const CONSOLE = "https://onceward.example";
 const world = useCliWorld({ ONCEWARD_CONSOLE_ORIGIN: CONSOLE });

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { cliFor } from "../helpers/processes/cli.ts";
-import { useCliWorld } from "../helpers/processes/cli-world.ts";
+import { cliFor } from "../support/processes/cli.ts";
+import { useCliWorld } from "../support/processes/cli-world.ts";
 
 const world = useCliWorld();
 

@@ -2,10 +2,10 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { ageRecords, endLeases } from "../helpers/calls/records.ts";
-import { seconds } from "../helpers/calls/verbs.ts";
-import { cliFor, cliWith } from "../helpers/processes/cli.ts";
-import { useCliWorld } from "../helpers/processes/cli-world.ts";
+import { ageRecords, endLeases } from "../support/calls/records.ts";
+import { seconds } from "../support/calls/verbs.ts";
+import { cliFor, cliWith } from "../support/processes/cli.ts";
+import { useCliWorld } from "../support/processes/cli-world.ts";
 
 /** What happened to a key is stored at once, so that a test need not wait. */
 const world = useCliWorld({ ONCEWARD_USAGE_FLUSH: "100ms" });

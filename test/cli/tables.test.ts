@@ -2,8 +2,8 @@ import { expect, test } from "vitest";
 import { COMMANDS } from "../../clients/cli/src/command-table.ts";
 import type { Host } from "../../clients/cli/src/host.ts";
 import { createProgram } from "../../clients/cli/src/program.ts";
-import { seconds } from "../helpers/calls/verbs.ts";
-import { useCliWorld } from "../helpers/processes/cli-world.ts";
+import { seconds } from "../support/calls/verbs.ts";
+import { useCliWorld } from "../support/processes/cli-world.ts";
 
 const world = useCliWorld({ ONCEWARD_USAGE_FLUSH: "100ms" });
 

@@ -1,8 +1,8 @@
 import { expect, onTestFinished, test } from "vitest";
-import { endLeases } from "../helpers/calls/records.ts";
-import { startTcpProxy } from "../helpers/network/tcp-proxy.ts";
-import { cliFor } from "../helpers/processes/cli.ts";
-import { useCliWorld } from "../helpers/processes/cli-world.ts";
+import { endLeases } from "../support/calls/records.ts";
+import { startTcpProxy } from "../support/network/tcp-proxy.ts";
+import { cliFor } from "../support/processes/cli.ts";
+import { useCliWorld } from "../support/processes/cli-world.ts";
 
 /** Usage is stored at once, so that a test need not wait. */
 const world = useCliWorld({ ONCEWARD_USAGE_FLUSH: "100ms" });

@@ -4,8 +4,8 @@ import { expect, onTestFinished, test, vi } from "vitest";
 import { credentialOf } from "../../clients/typescript/src/transport/credentials.ts";
 import { createUnaryTransport } from "../../clients/typescript/src/transport/grpc-transport.ts";
 import { SessionManager } from "../../clients/typescript/src/transport/session-manager.ts";
-import { createTenant } from "../helpers/servers/tenants.ts";
-import { useServer } from "../helpers/servers/use-server.ts";
+import { createTenant } from "../support/servers/tenants.ts";
+import { useServer } from "../support/servers/use-server.ts";
 
 const { database, server } = useServer();
 

@@ -1,8 +1,8 @@
 import { createOnceward, InvalidRequestError, KeyTooOldError, newKey } from "@onceward/client";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { uuidV7At } from "../helpers/calls/key-times.ts";
-import { createTenant, setNamespacePolicy } from "../helpers/servers/tenants.ts";
-import { useServer } from "../helpers/servers/use-server.ts";
+import { uuidV7At } from "../support/calls/key-times.ts";
+import { createTenant, setNamespacePolicy } from "../support/servers/tenants.ts";
+import { useServer } from "../support/servers/use-server.ts";
 
 const { database, server } = useServer();
 

@@ -9,9 +9,9 @@ import { trace } from "@opentelemetry/api";
 import type { ReadableSpan } from "@opentelemetry/sdk-trace-base";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { tracing } from "../../clients/typescript/src/otel.ts";
-import { createTenant } from "../helpers/servers/tenants.ts";
-import { useServer } from "../helpers/servers/use-server.ts";
-import { newTracer } from "../helpers/tracing/tracer.ts";
+import { createTenant } from "../support/servers/tenants.ts";
+import { useServer } from "../support/servers/use-server.ts";
+import { newTracer } from "../support/tracing/tracer.ts";
 
 const { database, server } = useServer();
 

@@ -1,10 +1,10 @@
 import { createOnceward, type Onceward } from "@onceward/client";
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
-import { startRuns } from "../helpers/calls/runs.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
-import { startTcpProxy, type TcpProxy } from "../helpers/network/tcp-proxy.ts";
-import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
-import { createTenant } from "../helpers/servers/tenants.ts";
+import { startRuns } from "../support/calls/runs.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { startTcpProxy, type TcpProxy } from "../support/network/tcp-proxy.ts";
+import { startTestServer, type TestServer } from "../support/servers/server.ts";
+import { createTenant } from "../support/servers/tenants.ts";
 
 /** For changes that nothing in the test triggers: enough on a machine whose cores are each shared by many busy processes. */
 const PATIENCE_MS = 90_000;

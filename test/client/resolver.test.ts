@@ -4,9 +4,9 @@ import * as client from "@onceward/client";
 import { type ResolverOptions, resolveAmbiguous, startResolver } from "@onceward/client/admin";
 import { Record_State, type RecordMessage } from "@onceward/client/proto";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { createWorld } from "../helpers/calls/admin.ts";
-import { endLeases } from "../helpers/calls/records.ts";
-import { useServer } from "../helpers/servers/use-server.ts";
+import { createWorld } from "../support/calls/admin.ts";
+import { endLeases } from "../support/calls/records.ts";
+import { useServer } from "../support/servers/use-server.ts";
 
 const { database, server } = useServer();
 const { didNotHappen, happened, stillOpen, unknown } = client;

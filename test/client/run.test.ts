@@ -10,9 +10,9 @@ import {
 } from "@onceward/client";
 import { expect, test, vi } from "vitest";
 import type { Claimed } from "../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
-import { endLeases } from "../helpers/calls/records.ts";
-import { createTenant, setNamespacePolicy, type TestTenant } from "../helpers/servers/tenants.ts";
-import { useServer } from "../helpers/servers/use-server.ts";
+import { endLeases } from "../support/calls/records.ts";
+import { createTenant, setNamespacePolicy, type TestTenant } from "../support/servers/tenants.ts";
+import { useServer } from "../support/servers/use-server.ts";
 
 const { database, server } = useServer();
 

@@ -4,8 +4,8 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { createOnceward } from "@onceward/client";
 import { expect, onTestFinished, test } from "vitest";
-import { createTenant, type TestTenant } from "../helpers/servers/tenants.ts";
-import { useServer } from "../helpers/servers/use-server.ts";
+import { createTenant, type TestTenant } from "../support/servers/tenants.ts";
+import { useServer } from "../support/servers/use-server.ts";
 import type { SuspendedTask } from "./suspended-worker.ts";
 
 const { database, server } = useServer();

@@ -1,8 +1,8 @@
 import { createOnceward, type Onceward, type OncewardEvent } from "@onceward/client";
 import { afterAll, afterEach, expect, onTestFinished, test, vi } from "vitest";
-import { startTcpProxy, type TcpProxy } from "../helpers/network/tcp-proxy.ts";
-import { createTenant } from "../helpers/servers/tenants.ts";
-import { useServer } from "../helpers/servers/use-server.ts";
+import { startTcpProxy, type TcpProxy } from "../support/network/tcp-proxy.ts";
+import { createTenant } from "../support/servers/tenants.ts";
+import { useServer } from "../support/servers/use-server.ts";
 
 const { database, server } = useServer();
 

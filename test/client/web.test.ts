@@ -6,8 +6,8 @@ import { rolldown } from "rolldown";
 import { beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import { deriveKey } from "../../clients/typescript/src/keys/keys.ts";
 import type * as Web from "../../clients/typescript/src/web.ts";
-import { createTenant } from "../helpers/servers/tenants.ts";
-import { useServer } from "../helpers/servers/use-server.ts";
+import { createTenant } from "../support/servers/tenants.ts";
+import { useServer } from "../support/servers/use-server.ts";
 
 const ENTRY = fileURLToPath(new URL("../../clients/typescript/src/web.ts", import.meta.url));
 /** What a page pays for the whole client, everything exported, with connect and Protobuf. */

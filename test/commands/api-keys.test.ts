@@ -1,12 +1,12 @@
 import { expect, test } from "vitest";
 import { parseApiKey } from "../../server/src/core/auth/api-key.ts";
-import { connectOperator } from "../helpers/calls/admin.ts";
-import { connectClient } from "../helpers/calls/clients.ts";
-import { errorOf } from "../helpers/calls/errors.ts";
-import { createDatabaseOfTest } from "../helpers/database/database.ts";
-import { createWorkplace, type Ended, runCommand } from "../helpers/processes/command.ts";
-import { runHere } from "../helpers/processes/run-here.ts";
-import { settingsFor, startServe } from "../helpers/processes/serve.ts";
+import { connectOperator } from "../support/calls/admin.ts";
+import { connectClient } from "../support/calls/clients.ts";
+import { errorOf } from "../support/calls/errors.ts";
+import { createDatabaseOfTest } from "../support/database/database.ts";
+import { createWorkplace, type Ended, runCommand } from "../support/processes/command.ts";
+import { runHere } from "../support/processes/run-here.ts";
+import { settingsFor, startServe } from "../support/processes/serve.ts";
 
 const CLAIM = { namespace: "charges", key: "order-1" };
 const KEY = /^ow_[a-z0-9]{16}_[\w-]{43}\n$/;

@@ -10,7 +10,7 @@ import { waitUntil } from "../../server/dev/embedded/wait.ts";
 import { ensureDevSecrets } from "../../server/dev/secrets.ts";
 import { runMigrations } from "../../server/src/core/commands/schema.ts";
 import { readConfig } from "../../server/src/core/config/config.ts";
-import { openConnection } from "../helpers/database/connections.ts";
+import { openConnection } from "../support/database/connections.ts";
 import {
   createWorkplace,
   createWorkplaceWithCluster,
@@ -18,8 +18,8 @@ import {
   startDevServer,
   startNpm,
   type Workplace,
-} from "../helpers/processes/command.ts";
-import { expectNothingLeft, pressCtrlC, processesOf, startDev } from "../helpers/processes/dev.ts";
+} from "../support/processes/command.ts";
+import { expectNothingLeft, pressCtrlC, processesOf, startDev } from "../support/processes/dev.ts";
 
 const MOMENT_TIMEOUT_MS = 20_000;
 

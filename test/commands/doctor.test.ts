@@ -1,9 +1,9 @@
 import pg from "pg";
 import { expect, onTestFinished, test } from "vitest";
-import { useOwnPostgres } from "../helpers/database/own-postgres.ts";
-import { createWorkplace, runCommand } from "../helpers/processes/command.ts";
-import { runHere } from "../helpers/processes/run-here.ts";
-import { settingsFor } from "../helpers/processes/serve.ts";
+import { useOwnPostgres } from "../support/database/own-postgres.ts";
+import { createWorkplace, runCommand } from "../support/processes/command.ts";
+import { runHere } from "../support/processes/run-here.ts";
+import { settingsFor } from "../support/processes/serve.ts";
 
 const postgres = useOwnPostgres({});
 

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { createDatabaseOfTest } from "../helpers/database/database.ts";
-import { runHere } from "../helpers/processes/run-here.ts";
-import { settingsFor } from "../helpers/processes/serve.ts";
-import { encryptionKeys } from "../helpers/servers/encryption.ts";
+import { createDatabaseOfTest } from "../support/database/database.ts";
+import { runHere } from "../support/processes/run-here.ts";
+import { settingsFor } from "../support/processes/serve.ts";
+import { encryptionKeys } from "../support/servers/encryption.ts";
 
 /** Records with a result (under `$1`) and a checkpoint (under `$2`); more than one statement counts. */
 const INSERT = `

@@ -10,15 +10,15 @@ import { goAdapter } from "../../clients/conformance/src/languages.ts";
 import { runCases } from "../../clients/conformance/src/run-cases.ts";
 import { ensureDatabase } from "../../server/dev/databases.ts";
 import { startEmbeddedPostgres } from "../../server/dev/embedded/postgres.ts";
-import { GO_CLIENT, GO_TIMEOUT_MS, go, goTest, installGoClient } from "../helpers/packages/go.ts";
-import { createWorkplaceWithCluster } from "../helpers/processes/command.ts";
-import { makeDataDir } from "../helpers/processes/data-dir.ts";
-import { pressCtrlC, startDev } from "../helpers/processes/dev.ts";
-import { codeBlocks, firstBlock } from "../helpers/processes/readme.ts";
+import { GO_CLIENT, GO_TIMEOUT_MS, go, goTest, installGoClient } from "../support/packages/go.ts";
+import { createWorkplaceWithCluster } from "../support/processes/command.ts";
+import { makeDataDir } from "../support/processes/data-dir.ts";
+import { pressCtrlC, startDev } from "../support/processes/dev.ts";
+import { codeBlocks, firstBlock } from "../support/processes/readme.ts";
 
 const GUIDES = "clients/typescript/guides";
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
-const CHECKS = fileURLToPath(new URL("../helpers/guides/guides_test.go", import.meta.url));
+const CHECKS = fileURLToPath(new URL("../support/guides/guides_test.go", import.meta.url));
 const CLIENT = "github.com/onceward/onceward/clients/go/onceward";
 /** What the snippets import, by the name that they use. */
 const IMPORTS: Readonly<Record<string, string>> = {

@@ -1,10 +1,10 @@
 import pg from "pg";
 import { expect, onTestFinished, test } from "vitest";
-import { createDatabaseOfTest } from "../helpers/database/database.ts";
-import { NAMED_COCKROACH } from "../helpers/database/other-engine.ts";
-import { createWorkplace, runCommand } from "../helpers/processes/command.ts";
-import { runHere } from "../helpers/processes/run-here.ts";
-import { settingsFor, startServe } from "../helpers/processes/serve.ts";
+import { createDatabaseOfTest } from "../support/database/database.ts";
+import { NAMED_COCKROACH } from "../support/database/other-engine.ts";
+import { createWorkplace, runCommand } from "../support/processes/command.ts";
+import { runHere } from "../support/processes/run-here.ts";
+import { settingsFor, startServe } from "../support/processes/serve.ts";
 
 /** Returns the URL of an empty database of the test. */
 async function emptyDatabase(): Promise<string> {

@@ -7,19 +7,19 @@ import { describeFailure } from "../../server/src/core/commands/process.ts";
 import { raiseTokenFloor } from "../../server/src/core/store/installation.ts";
 import { exportTenant } from "../../server/src/features/moving/export-tenant.ts";
 import { importTenant } from "../../server/src/features/moving/import-tenant.ts";
-import type { IdempotencyClient } from "../helpers/calls/clients.ts";
-import { connectClient } from "../helpers/calls/clients.ts";
-import { describeError, errorOf } from "../helpers/calls/errors.ts";
-import { granted } from "../helpers/calls/records.ts";
-import { seconds, success } from "../helpers/calls/verbs.ts";
-import { openConnection, openStorePool } from "../helpers/database/connections.ts";
-import { createDatabaseOfTest, type TestDatabase } from "../helpers/database/database.ts";
-import { socketOf } from "../helpers/network/sockets.ts";
-import { startTcpProxy } from "../helpers/network/tcp-proxy.ts";
-import { runWithInput } from "../helpers/processes/command.ts";
-import { settingsFor } from "../helpers/processes/serve.ts";
-import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
-import { createTenant } from "../helpers/servers/tenants.ts";
+import type { IdempotencyClient } from "../support/calls/clients.ts";
+import { connectClient } from "../support/calls/clients.ts";
+import { describeError, errorOf } from "../support/calls/errors.ts";
+import { granted } from "../support/calls/records.ts";
+import { seconds, success } from "../support/calls/verbs.ts";
+import { openConnection, openStorePool } from "../support/database/connections.ts";
+import { createDatabaseOfTest, type TestDatabase } from "../support/database/database.ts";
+import { socketOf } from "../support/network/sockets.ts";
+import { startTcpProxy } from "../support/network/tcp-proxy.ts";
+import { runWithInput } from "../support/processes/command.ts";
+import { settingsFor } from "../support/processes/serve.ts";
+import { startTestServer, type TestServer } from "../support/servers/server.ts";
+import { createTenant } from "../support/servers/tenants.ts";
 
 /** An installation: a database with its own encryption key, and a server. */
 interface Home {

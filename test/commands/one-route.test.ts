@@ -9,10 +9,10 @@ import { afterAll, expect, onTestFinished, test } from "vitest";
 import { idempotency } from "../../clients/typescript/src/express.ts";
 import { send } from "../adapters/http/http-client.ts";
 import { listen } from "../adapters/http/listen.ts";
-import { GO_TIMEOUT_MS, go, installGoClient } from "../helpers/packages/go.ts";
-import { installPythonClient } from "../helpers/packages/python.ts";
-import { createWorkplaceWithCluster } from "../helpers/processes/command.ts";
-import { pressCtrlC, startDev } from "../helpers/processes/dev.ts";
+import { GO_TIMEOUT_MS, go, installGoClient } from "../support/packages/go.ts";
+import { installPythonClient } from "../support/packages/python.ts";
+import { createWorkplaceWithCluster } from "../support/processes/command.ts";
+import { pressCtrlC, startDev } from "../support/processes/dev.ts";
 
 /** One route that servers in several languages answer, as during a rewrite: a key has one effect in all of them. */
 

@@ -7,9 +7,9 @@ import { createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { IdempotencyService } from "@onceward/client/proto";
 import { expect, test } from "vitest";
-import { createWorkplaceWithCluster, type Workplace } from "../helpers/processes/command.ts";
-import { type Dev, pressCtrlC, startDev } from "../helpers/processes/dev.ts";
-import { codeBlocks, firstBlock } from "../helpers/processes/readme.ts";
+import { createWorkplaceWithCluster, type Workplace } from "../support/processes/command.ts";
+import { type Dev, pressCtrlC, startDev } from "../support/processes/dev.ts";
+import { codeBlocks, firstBlock } from "../support/processes/readme.ts";
 
 const run = promisify(execFile);
 const VERSION_TIMEOUT_MS = 30_000;

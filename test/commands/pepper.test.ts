@@ -2,13 +2,13 @@ import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { expect, onTestFinished, test } from "vitest";
 import { migrate } from "../../server/src/core/store/migrate.ts";
-import { connectClient } from "../helpers/calls/clients.ts";
-import { ORDER } from "../helpers/calls/verbs.ts";
-import { useOwnPostgres } from "../helpers/database/own-postgres.ts";
-import { diagnoseDatabase, idsOf } from "../helpers/doctor/diagnosis.ts";
-import { runHere } from "../helpers/processes/run-here.ts";
-import { settingsFor } from "../helpers/processes/serve.ts";
-import { startServerProcess } from "../helpers/servers/server-process.ts";
+import { connectClient } from "../support/calls/clients.ts";
+import { ORDER } from "../support/calls/verbs.ts";
+import { useOwnPostgres } from "../support/database/own-postgres.ts";
+import { diagnoseDatabase, idsOf } from "../support/doctor/diagnosis.ts";
+import { runHere } from "../support/processes/run-here.ts";
+import { settingsFor } from "../support/processes/serve.ts";
+import { startServerProcess } from "../support/servers/server-process.ts";
 
 const postgres = useOwnPostgres({});
 

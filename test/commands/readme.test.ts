@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { createWorkplaceWithCluster } from "../helpers/processes/command.ts";
-import { pressCtrlC, startDev } from "../helpers/processes/dev.ts";
-import { followSteps, layOutClone, missingLine, stepsOf } from "../helpers/processes/follow-readme.ts";
+import { createWorkplaceWithCluster } from "../support/processes/command.ts";
+import { pressCtrlC, startDev } from "../support/processes/dev.ts";
+import { followSteps, layOutClone, missingLine, stepsOf } from "../support/processes/follow-readme.ts";
 
 /** About fifty commands, each of which starts npm and Node: a minute on an idle machine. */
 const TIMEOUT_MS = 480_000;

@@ -2,19 +2,19 @@ import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { durationFromMs, timestampNow } from "@bufbuild/protobuf/wkt";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { connectClient } from "../helpers/calls/clients.ts";
-import { errorOf } from "../helpers/calls/errors.ts";
-import { complete, grant, ORDER, success } from "../helpers/calls/verbs.ts";
-import { openDatabase } from "../helpers/database/database.ts";
+import { connectClient } from "../support/calls/clients.ts";
+import { errorOf } from "../support/calls/errors.ts";
+import { complete, grant, ORDER, success } from "../support/calls/verbs.ts";
+import { openDatabase } from "../support/database/database.ts";
 import {
   findPostgresTools,
   layOutPostgresMachine,
   type PostgresMachine,
-} from "../helpers/database/postgres-tools.ts";
-import { createWorkplace, type Workplace } from "../helpers/processes/command.ts";
-import { followSteps, missingLine, type Step, stepsOf } from "../helpers/processes/follow-readme.ts";
-import { startTestServer } from "../helpers/servers/server.ts";
-import { createTenant, setNamespacePolicy } from "../helpers/servers/tenants.ts";
+} from "../support/database/postgres-tools.ts";
+import { createWorkplace, type Workplace } from "../support/processes/command.ts";
+import { followSteps, missingLine, type Step, stepsOf } from "../support/processes/follow-readme.ts";
+import { startTestServer } from "../support/servers/server.ts";
+import { createTenant, setNamespacePolicy } from "../support/servers/tenants.ts";
 
 const PAGE = "deploy/recovery.md";
 const tools = await findPostgresTools();

@@ -10,7 +10,7 @@ import {
   redactedConfig,
   withCurrentUrls,
 } from "../../server/src/core/config/config.ts";
-import { createWorkplace, runCommand, type Workplace } from "../helpers/processes/command.ts";
+import { createWorkplace, runCommand, type Workplace } from "../support/processes/command.ts";
 
 const run = promisify(execFile);
 

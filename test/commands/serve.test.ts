@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { createDatabaseOfTest } from "../helpers/database/database.ts";
-import { createWorkplace, FREE_PORTS, runCommand } from "../helpers/processes/command.ts";
-import { runHere } from "../helpers/processes/run-here.ts";
-import { settingsFor, startServe } from "../helpers/processes/serve.ts";
+import { createDatabaseOfTest } from "../support/database/database.ts";
+import { createWorkplace, FREE_PORTS, runCommand } from "../support/processes/command.ts";
+import { runHere } from "../support/processes/run-here.ts";
+import { settingsFor, startServe } from "../support/processes/serve.ts";
 
 /** A port that is not in use. */
 const NO_POSTGRES = "postgresql://onceward:a-password@localhost:1/onceward";

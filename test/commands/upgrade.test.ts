@@ -2,16 +2,16 @@ import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import pg from "pg";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
-import { grant, ORDER, success } from "../helpers/calls/verbs.ts";
-import { type OpenDatabase, openDatabase } from "../helpers/database/database.ts";
-import { useOwnPostgres } from "../helpers/database/own-postgres.ts";
-import { createWorkplace, type Workplace } from "../helpers/processes/command.ts";
-import { followSteps, missingLine, stepsOf } from "../helpers/processes/follow-readme.ts";
-import { findPreviousVersion, layOutVersion } from "../helpers/processes/previous-version.ts";
-import { TEST_PEPPER } from "../helpers/servers/server.ts";
-import { SERVER_PROGRAM, startServerProcess } from "../helpers/servers/server-process.ts";
-import { createTenant } from "../helpers/servers/tenants.ts";
+import { connectClient, type IdempotencyClient } from "../support/calls/clients.ts";
+import { grant, ORDER, success } from "../support/calls/verbs.ts";
+import { type OpenDatabase, openDatabase } from "../support/database/database.ts";
+import { useOwnPostgres } from "../support/database/own-postgres.ts";
+import { createWorkplace, type Workplace } from "../support/processes/command.ts";
+import { followSteps, missingLine, stepsOf } from "../support/processes/follow-readme.ts";
+import { findPreviousVersion, layOutVersion } from "../support/processes/previous-version.ts";
+import { TEST_PEPPER } from "../support/servers/server.ts";
+import { SERVER_PROGRAM, startServerProcess } from "../support/servers/server-process.ts";
+import { createTenant } from "../support/servers/tenants.ts";
 
 /** Copies the record of a key many times, under other keys, in the schema of any version. */
 async function multiplyRecord(database: OpenDatabase, key: string, copies: number): Promise<void> {

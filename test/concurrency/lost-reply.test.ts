@@ -1,11 +1,11 @@
 import { randomUUID } from "node:crypto";
 import { beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import { Result_Kind } from "../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
-import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
-import { granted } from "../helpers/calls/records.ts";
-import { startTcpProxy, type TcpProxy } from "../helpers/network/tcp-proxy.ts";
-import { createTenant, type TestTenant } from "../helpers/servers/tenants.ts";
-import { useServer } from "../helpers/servers/use-server.ts";
+import { connectClient, type IdempotencyClient } from "../support/calls/clients.ts";
+import { granted } from "../support/calls/records.ts";
+import { startTcpProxy, type TcpProxy } from "../support/network/tcp-proxy.ts";
+import { createTenant, type TestTenant } from "../support/servers/tenants.ts";
+import { useServer } from "../support/servers/use-server.ts";
 
 const { database, server } = useServer();
 let tenant: TestTenant;

@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { Result_Kind } from "../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
-import type { IdempotencyClient } from "../helpers/calls/clients.ts";
-import { connectCrowd } from "../helpers/calls/crowd.ts";
-import { describeError } from "../helpers/calls/errors.ts";
-import { endLeases, granted, grantsAmong } from "../helpers/calls/records.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
-import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
-import { createTenant, type TestTenant } from "../helpers/servers/tenants.ts";
+import type { IdempotencyClient } from "../support/calls/clients.ts";
+import { connectCrowd } from "../support/calls/crowd.ts";
+import { describeError } from "../support/calls/errors.ts";
+import { endLeases, granted, grantsAmong } from "../support/calls/records.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { startTestServer, type TestServer } from "../support/servers/server.ts";
+import { createTenant, type TestTenant } from "../support/servers/tenants.ts";
 
 const ROUNDS = 25;
 

@@ -1,14 +1,14 @@
 import { expect, onTestFinished, test } from "vitest";
 import { openPool } from "../../server/src/core/store/pool.ts";
 import { sweepBatch } from "../../server/src/records/sweep.ts";
-import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
-import { connectCrowd } from "../helpers/calls/crowd.ts";
-import { ageRecords, granted, grantsAmong } from "../helpers/calls/records.ts";
-import { lockRows, openConnection, openStorePool, untilBlocked } from "../helpers/database/connections.ts";
-import { isCitus } from "../helpers/database/database.ts";
-import { countRows } from "../helpers/database/time.ts";
-import { createTenant, type TestTenant } from "../helpers/servers/tenants.ts";
-import { useServer } from "../helpers/servers/use-server.ts";
+import { connectClient, type IdempotencyClient } from "../support/calls/clients.ts";
+import { connectCrowd } from "../support/calls/crowd.ts";
+import { ageRecords, granted, grantsAmong } from "../support/calls/records.ts";
+import { lockRows, openConnection, openStorePool, untilBlocked } from "../support/database/connections.ts";
+import { isCitus } from "../support/database/database.ts";
+import { countRows } from "../support/database/time.ts";
+import { createTenant, type TestTenant } from "../support/servers/tenants.ts";
+import { useServer } from "../support/servers/use-server.ts";
 
 const LONG_AGO_S = 3600;
 const MAX_ROWS = 1000;

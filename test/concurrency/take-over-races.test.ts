@@ -1,11 +1,11 @@
 import { beforeAll, expect, test } from "vitest";
-import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
-import { describeError } from "../helpers/calls/errors.ts";
-import { endLeases, granted } from "../helpers/calls/records.ts";
-import { bytes } from "../helpers/calls/verbs.ts";
-import { lockRows, openConnection, untilBlocked } from "../helpers/database/connections.ts";
-import { createTenant, type TestTenant } from "../helpers/servers/tenants.ts";
-import { useServer } from "../helpers/servers/use-server.ts";
+import { connectClient, type IdempotencyClient } from "../support/calls/clients.ts";
+import { describeError } from "../support/calls/errors.ts";
+import { endLeases, granted } from "../support/calls/records.ts";
+import { bytes } from "../support/calls/verbs.ts";
+import { lockRows, openConnection, untilBlocked } from "../support/database/connections.ts";
+import { createTenant, type TestTenant } from "../support/servers/tenants.ts";
+import { useServer } from "../support/servers/use-server.ts";
 
 const { database, server } = useServer();
 let tenant: TestTenant;

@@ -2,22 +2,22 @@ import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
 import { Rejected } from "../../server/src/core/domain/operation.ts";
 import { UNLIMITED } from "../../server/src/records/engine/fair-queue.ts";
 import { createRecordStore, type RecordStore } from "../../server/src/records/record-store.ts";
-import { connectAdmin } from "../helpers/calls/admin.ts";
-import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
-import { claimCommand } from "../helpers/calls/domain.ts";
-import { describeError } from "../helpers/calls/errors.ts";
-import { endLeases } from "../helpers/calls/records.ts";
-import { grant } from "../helpers/calls/verbs.ts";
-import { setClockAhead, useSettableClock } from "../helpers/database/clock.ts";
-import { openStorePool } from "../helpers/database/connections.ts";
+import { connectAdmin } from "../support/calls/admin.ts";
+import { connectClient, type IdempotencyClient } from "../support/calls/clients.ts";
+import { claimCommand } from "../support/calls/domain.ts";
+import { describeError } from "../support/calls/errors.ts";
+import { endLeases } from "../support/calls/records.ts";
+import { grant } from "../support/calls/verbs.ts";
+import { setClockAhead, useSettableClock } from "../support/database/clock.ts";
+import { openStorePool } from "../support/database/connections.ts";
 import {
   createTestDatabase,
   type OpenDatabase,
   openNodes,
   type TestDatabase,
-} from "../helpers/database/database.ts";
-import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
-import { createApiKey, createTenant, type TestTenant } from "../helpers/servers/tenants.ts";
+} from "../support/database/database.ts";
+import { startTestServer, type TestServer } from "../support/servers/server.ts";
+import { createApiKey, createTenant, type TestTenant } from "../support/servers/tenants.ts";
 
 const PATIENCE = { timeout: 30_000, interval: 20 };
 const HOUR_MIN = 60;

@@ -3,17 +3,17 @@ import type { Locator } from "playwright-core";
 import { expect, test } from "vitest";
 import { Policy_OnLeaseExpiry } from "../../clients/typescript/src/gen/onceward/v1/policy_pb.ts";
 import { Record_State, Result_Kind } from "../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
-import { connectAdmin } from "../helpers/calls/admin.ts";
-import { connectClient } from "../helpers/calls/clients.ts";
-import { ageRecords, endLeases } from "../helpers/calls/records.ts";
-import { bytes, grant } from "../helpers/calls/verbs.ts";
-import { expectAccessible } from "../helpers/console/accessibility.ts";
-import { describeInBrowser } from "../helpers/console/chromium.ts";
-import { expectNoSidewaysScroll } from "../helpers/console/layout.ts";
-import { openConsole, untilLoaded } from "../helpers/console/open-console.ts";
-import { screenshot } from "../helpers/console/screenshots.ts";
-import { useConsole } from "../helpers/console/use-console.ts";
-import { createApiKey, createTenant, partsOf } from "../helpers/servers/tenants.ts";
+import { connectAdmin } from "../support/calls/admin.ts";
+import { connectClient } from "../support/calls/clients.ts";
+import { ageRecords, endLeases } from "../support/calls/records.ts";
+import { bytes, grant } from "../support/calls/verbs.ts";
+import { expectAccessible } from "../support/console/accessibility.ts";
+import { describeInBrowser } from "../support/console/chromium.ts";
+import { expectNoSidewaysScroll } from "../support/console/layout.ts";
+import { openConsole, untilLoaded } from "../support/console/open-console.ts";
+import { screenshot } from "../support/console/screenshots.ts";
+import { useConsole } from "../support/console/use-console.ts";
+import { createApiKey, createTenant, partsOf } from "../support/servers/tenants.ts";
 
 const NAMESPACE = "payouts";
 

@@ -1,14 +1,14 @@
 import { ApiKey_Role } from "@onceward/client/admin";
 import { expect, test } from "vitest";
-import { connectAdmin } from "../helpers/calls/admin.ts";
-import { expectAccessible } from "../helpers/console/accessibility.ts";
-import { describeInBrowser } from "../helpers/console/chromium.ts";
-import { expectNoSidewaysScroll } from "../helpers/console/layout.ts";
-import { openConsole, untilLoaded, visit } from "../helpers/console/open-console.ts";
-import { screenshot } from "../helpers/console/screenshots.ts";
-import { seedOfRun } from "../helpers/console/seed.ts";
-import { useConsole } from "../helpers/console/use-console.ts";
-import { partsOf } from "../helpers/servers/tenants.ts";
+import { connectAdmin } from "../support/calls/admin.ts";
+import { expectAccessible } from "../support/console/accessibility.ts";
+import { describeInBrowser } from "../support/console/chromium.ts";
+import { expectNoSidewaysScroll } from "../support/console/layout.ts";
+import { openConsole, untilLoaded, visit } from "../support/console/open-console.ts";
+import { screenshot } from "../support/console/screenshots.ts";
+import { seedOfRun } from "../support/console/seed.ts";
+import { useConsole } from "../support/console/use-console.ts";
+import { partsOf } from "../support/servers/tenants.ts";
 
 describeInBrowser("The screen API keys", () => {
   const { server, database } = useConsole();

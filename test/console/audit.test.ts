@@ -2,15 +2,15 @@ import { text } from "node:stream/consumers";
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
 import { AuditEvent_Outcome } from "../../clients/typescript/src/gen/onceward/v1/tenant_pb.ts";
-import { connectAdmin, connectOperator } from "../helpers/calls/admin.ts";
-import { expectAccessible } from "../helpers/console/accessibility.ts";
-import { describeInBrowser } from "../helpers/console/chromium.ts";
-import { expectNoSidewaysScroll } from "../helpers/console/layout.ts";
-import { openConsole, untilLoaded, visit } from "../helpers/console/open-console.ts";
-import { screenshot } from "../helpers/console/screenshots.ts";
-import { seedOfRun } from "../helpers/console/seed.ts";
-import { useConsole } from "../helpers/console/use-console.ts";
-import { partsOf } from "../helpers/servers/tenants.ts";
+import { connectAdmin, connectOperator } from "../support/calls/admin.ts";
+import { expectAccessible } from "../support/console/accessibility.ts";
+import { describeInBrowser } from "../support/console/chromium.ts";
+import { expectNoSidewaysScroll } from "../support/console/layout.ts";
+import { openConsole, untilLoaded, visit } from "../support/console/open-console.ts";
+import { screenshot } from "../support/console/screenshots.ts";
+import { seedOfRun } from "../support/console/seed.ts";
+import { useConsole } from "../support/console/use-console.ts";
+import { partsOf } from "../support/servers/tenants.ts";
 
 /** Presses a button that saves a file, and returns the file's name and text. */
 async function download(page: Page, name: string): Promise<{ readonly name: string; readonly text: string }> {

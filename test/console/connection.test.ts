@@ -1,13 +1,13 @@
 import { expect, test } from "vitest";
-import { connectOperator } from "../helpers/calls/admin.ts";
-import { connectClient } from "../helpers/calls/clients.ts";
-import { expectAccessible } from "../helpers/console/accessibility.ts";
-import { describeInBrowser } from "../helpers/console/chromium.ts";
-import { openConsole } from "../helpers/console/open-console.ts";
-import { screenshot } from "../helpers/console/screenshots.ts";
-import { seedOfRun } from "../helpers/console/seed.ts";
-import { useConsole } from "../helpers/console/use-console.ts";
-import { createApiKey, createTenant } from "../helpers/servers/tenants.ts";
+import { connectOperator } from "../support/calls/admin.ts";
+import { connectClient } from "../support/calls/clients.ts";
+import { expectAccessible } from "../support/console/accessibility.ts";
+import { describeInBrowser } from "../support/console/chromium.ts";
+import { openConsole } from "../support/console/open-console.ts";
+import { screenshot } from "../support/console/screenshots.ts";
+import { seedOfRun } from "../support/console/seed.ts";
+import { useConsole } from "../support/console/use-console.ts";
+import { createApiKey, createTenant } from "../support/servers/tenants.ts";
 
 describeInBrowser("The page", () => {
   const { server, database } = useConsole();

@@ -3,12 +3,12 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Page } from "playwright-core";
 import { expect, onTestFinished, test } from "vitest";
-import { connectAdmin } from "../helpers/calls/admin.ts";
-import { describeInBrowser, openContext } from "../helpers/console/chromium.ts";
-import { openConsole, originOf, signIn } from "../helpers/console/open-console.ts";
-import { seedOfRun } from "../helpers/console/seed.ts";
-import { useConsole } from "../helpers/console/use-console.ts";
-import { createApiKey, createTenant } from "../helpers/servers/tenants.ts";
+import { connectAdmin } from "../support/calls/admin.ts";
+import { describeInBrowser, openContext } from "../support/console/chromium.ts";
+import { openConsole, originOf, signIn } from "../support/console/open-console.ts";
+import { seedOfRun } from "../support/console/seed.ts";
+import { useConsole } from "../support/console/use-console.ts";
+import { createApiKey, createTenant } from "../support/servers/tenants.ts";
 
 /** Starts a page of another origin, whose scripts and forms a test adds: on the same site, and on another one. */
 async function startForeignSite() {

@@ -1,16 +1,16 @@
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
 import type { Addresses } from "../../server/src/server.ts";
-import { connectClient } from "../helpers/calls/clients.ts";
-import { copyRecord } from "../helpers/calls/records.ts";
-import { complete, ORDER } from "../helpers/calls/verbs.ts";
-import { describeInBrowser } from "../helpers/console/chromium.ts";
-import { openConsole, untilLoaded, visit } from "../helpers/console/open-console.ts";
-import { tenantRoutes } from "../helpers/console/routes.ts";
-import { plantJob } from "../helpers/console/seed.ts";
-import { useConsole } from "../helpers/console/use-console.ts";
-import type { TestDatabase } from "../helpers/database/database.ts";
-import { createApiKey, createTenant } from "../helpers/servers/tenants.ts";
+import { connectClient } from "../support/calls/clients.ts";
+import { copyRecord } from "../support/calls/records.ts";
+import { complete, ORDER } from "../support/calls/verbs.ts";
+import { describeInBrowser } from "../support/console/chromium.ts";
+import { openConsole, untilLoaded, visit } from "../support/console/open-console.ts";
+import { tenantRoutes } from "../support/console/routes.ts";
+import { plantJob } from "../support/console/seed.ts";
+import { useConsole } from "../support/console/use-console.ts";
+import type { TestDatabase } from "../support/database/database.ts";
+import { createApiKey, createTenant } from "../support/servers/tenants.ts";
 
 /** Creates a tenant with many namespaces, each with its own policy, and many completed records, in SQL. */
 async function plantCrowd(server: Addresses, database: TestDatabase) {

@@ -1,13 +1,13 @@
 import { expect, test } from "vitest";
-import { connectOperator } from "../helpers/calls/admin.ts";
-import { expectAccessible } from "../helpers/console/accessibility.ts";
-import { describeInBrowser } from "../helpers/console/chromium.ts";
-import { expectNoSidewaysScroll } from "../helpers/console/layout.ts";
-import { openConsole } from "../helpers/console/open-console.ts";
-import { screenshot } from "../helpers/console/screenshots.ts";
-import { seedOfRun } from "../helpers/console/seed.ts";
-import { useConsole } from "../helpers/console/use-console.ts";
-import type { TestDatabase } from "../helpers/database/database.ts";
+import { connectOperator } from "../support/calls/admin.ts";
+import { expectAccessible } from "../support/console/accessibility.ts";
+import { describeInBrowser } from "../support/console/chromium.ts";
+import { expectNoSidewaysScroll } from "../support/console/layout.ts";
+import { openConsole } from "../support/console/open-console.ts";
+import { screenshot } from "../support/console/screenshots.ts";
+import { seedOfRun } from "../support/console/seed.ts";
+import { useConsole } from "../support/console/use-console.ts";
+import type { TestDatabase } from "../support/database/database.ts";
 
 /** Adds a replica that needs no heartbeat for a while; its id begins with `digit`. */
 async function addReplica(database: TestDatabase, digit: string, version: string): Promise<void> {

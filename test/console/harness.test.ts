@@ -2,10 +2,10 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
-import { expectAccessible } from "../helpers/console/accessibility.ts";
-import { describeInBrowser, openContext } from "../helpers/console/chromium.ts";
-import { expectNoShift, expectNoSidewaysScroll, observeShifts } from "../helpers/console/layout.ts";
-import { collectProblems } from "../helpers/console/problems.ts";
+import { expectAccessible } from "../support/console/accessibility.ts";
+import { describeInBrowser, openContext } from "../support/console/chromium.ts";
+import { expectNoShift, expectNoSidewaysScroll, observeShifts } from "../support/console/layout.ts";
+import { collectProblems } from "../support/console/problems.ts";
 
 const POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src *; img-src *";
 

@@ -1,14 +1,14 @@
 import { expect, test } from "vitest";
-import { describeInBrowser } from "../helpers/console/chromium.ts";
+import { describeInBrowser } from "../support/console/chromium.ts";
 import {
   expectHarmless,
   HOSTILE_NAMESPACE,
   hostileText,
   plantHostileTexts,
-} from "../helpers/console/hostile-texts.ts";
-import { expectNoSidewaysScroll } from "../helpers/console/layout.ts";
-import { openConsole, visit } from "../helpers/console/open-console.ts";
-import { useConsole } from "../helpers/console/use-console.ts";
+} from "../support/console/hostile-texts.ts";
+import { expectNoSidewaysScroll } from "../support/console/layout.ts";
+import { openConsole, visit } from "../support/console/open-console.ts";
+import { useConsole } from "../support/console/use-console.ts";
 
 /** The path of a record below `/console`. */
 function recordPath(key: string): string {

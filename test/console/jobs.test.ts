@@ -1,15 +1,15 @@
 import { expect, test } from "vitest";
 import { RecordJob_State } from "../../clients/typescript/src/gen/onceward/v1/tenant_pb.ts";
-import { connectAdmin } from "../helpers/calls/admin.ts";
-import { connectClient } from "../helpers/calls/clients.ts";
-import { grant, seconds } from "../helpers/calls/verbs.ts";
-import { expectAccessible } from "../helpers/console/accessibility.ts";
-import { describeInBrowser } from "../helpers/console/chromium.ts";
-import { expectNoSidewaysScroll } from "../helpers/console/layout.ts";
-import { openConsole, untilLoaded, visit } from "../helpers/console/open-console.ts";
-import { screenshot } from "../helpers/console/screenshots.ts";
-import { useConsole } from "../helpers/console/use-console.ts";
-import { createApiKey, createTenant } from "../helpers/servers/tenants.ts";
+import { connectAdmin } from "../support/calls/admin.ts";
+import { connectClient } from "../support/calls/clients.ts";
+import { grant, seconds } from "../support/calls/verbs.ts";
+import { expectAccessible } from "../support/console/accessibility.ts";
+import { describeInBrowser } from "../support/console/chromium.ts";
+import { expectNoSidewaysScroll } from "../support/console/layout.ts";
+import { openConsole, untilLoaded, visit } from "../support/console/open-console.ts";
+import { screenshot } from "../support/console/screenshots.ts";
+import { useConsole } from "../support/console/use-console.ts";
+import { createApiKey, createTenant } from "../support/servers/tenants.ts";
 
 describeInBrowser("The background jobs", () => {
   const { server, database } = useConsole();

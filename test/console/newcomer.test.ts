@@ -3,14 +3,14 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
-import { describeInBrowser } from "../helpers/console/chromium.ts";
-import { openConsole, untilLoaded } from "../helpers/console/open-console.ts";
-import { CHILD_ENVIRONMENT } from "../helpers/processes/child-environment.ts";
-import { createWorkplaceWithCluster, type Workplace } from "../helpers/processes/command.ts";
-import { startDev } from "../helpers/processes/dev.ts";
+import { describeInBrowser } from "../support/console/chromium.ts";
+import { openConsole, untilLoaded } from "../support/console/open-console.ts";
+import { CHILD_ENVIRONMENT } from "../support/processes/child-environment.ts";
+import { createWorkplaceWithCluster, type Workplace } from "../support/processes/command.ts";
+import { startDev } from "../support/processes/dev.ts";
 
 const run = promisify(execFile);
-const TRAFFIC = fileURLToPath(new URL("../tools/traffic/main.ts", import.meta.url));
+const TRAFFIC = fileURLToPath(new URL("../lab/traffic/main.ts", import.meta.url));
 /** The least that shows a retention that is too short, and workers that died. */
 const SHORT_RUN = ["--seed", "24", "--days", "9", "--operations", "100", "--live", "1"];
 const LIMIT_MS = 240_000;

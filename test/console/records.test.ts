@@ -1,16 +1,16 @@
 import { expect, test } from "vitest";
 import { Record_State } from "../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
-import { connectAdmin } from "../helpers/calls/admin.ts";
-import { connectClient } from "../helpers/calls/clients.ts";
-import { endLeases } from "../helpers/calls/records.ts";
-import { bytes, fingerprintOf, grant, seconds, success } from "../helpers/calls/verbs.ts";
-import { expectAccessible } from "../helpers/console/accessibility.ts";
-import { describeInBrowser } from "../helpers/console/chromium.ts";
-import { expectNoSidewaysScroll } from "../helpers/console/layout.ts";
-import { openConsole, untilLoaded, visit } from "../helpers/console/open-console.ts";
-import { screenshot } from "../helpers/console/screenshots.ts";
-import { useConsole } from "../helpers/console/use-console.ts";
-import { createApiKey, createTenant } from "../helpers/servers/tenants.ts";
+import { connectAdmin } from "../support/calls/admin.ts";
+import { connectClient } from "../support/calls/clients.ts";
+import { endLeases } from "../support/calls/records.ts";
+import { bytes, fingerprintOf, grant, seconds, success } from "../support/calls/verbs.ts";
+import { expectAccessible } from "../support/console/accessibility.ts";
+import { describeInBrowser } from "../support/console/chromium.ts";
+import { expectNoSidewaysScroll } from "../support/console/layout.ts";
+import { openConsole, untilLoaded, visit } from "../support/console/open-console.ts";
+import { screenshot } from "../support/console/screenshots.ts";
+import { useConsole } from "../support/console/use-console.ts";
+import { createApiKey, createTenant } from "../support/servers/tenants.ts";
 
 /** A key that is a path, a query, markup and a change of direction. */
 const ODD_KEY = "a/b%2F?c#<b>\u202e..";

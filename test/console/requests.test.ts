@@ -1,10 +1,10 @@
 import type { Page, Request } from "playwright-core";
 import { expect, test } from "vitest";
-import { describeInBrowser } from "../helpers/console/chromium.ts";
-import { openConsole } from "../helpers/console/open-console.ts";
-import { routesOf } from "../helpers/console/routes.ts";
-import { seedOfRun } from "../helpers/console/seed.ts";
-import { useConsole } from "../helpers/console/use-console.ts";
+import { describeInBrowser } from "../support/console/chromium.ts";
+import { openConsole } from "../support/console/open-console.ts";
+import { routesOf } from "../support/console/routes.ts";
+import { seedOfRun } from "../support/console/seed.ts";
+import { useConsole } from "../support/console/use-console.ts";
 
 /** Addresses that a person or a script can write, beside those of the routes. */
 const TYPED_PATHS = {

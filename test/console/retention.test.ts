@@ -1,13 +1,13 @@
 import type { Locator, Page } from "playwright-core";
 import { expect, test } from "vitest";
-import { connectAdmin } from "../helpers/calls/admin.ts";
-import { expectAccessible } from "../helpers/console/accessibility.ts";
-import { describeInBrowser } from "../helpers/console/chromium.ts";
-import { expectNoSidewaysScroll } from "../helpers/console/layout.ts";
-import { openConsole, untilLoaded } from "../helpers/console/open-console.ts";
-import { screenshot } from "../helpers/console/screenshots.ts";
-import { seedOfRun } from "../helpers/console/seed.ts";
-import { useConsole } from "../helpers/console/use-console.ts";
+import { connectAdmin } from "../support/calls/admin.ts";
+import { expectAccessible } from "../support/console/accessibility.ts";
+import { describeInBrowser } from "../support/console/chromium.ts";
+import { expectNoSidewaysScroll } from "../support/console/layout.ts";
+import { openConsole, untilLoaded } from "../support/console/open-console.ts";
+import { screenshot } from "../support/console/screenshots.ts";
+import { seedOfRun } from "../support/console/seed.ts";
+import { useConsole } from "../support/console/use-console.ts";
 
 const HOUR_S = 3600n;
 const DAY_S = 24n * HOUR_S;

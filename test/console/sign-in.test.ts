@@ -1,16 +1,16 @@
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { connectAdmin } from "../helpers/calls/admin.ts";
-import { expectAccessible } from "../helpers/console/accessibility.ts";
-import { describeInBrowser } from "../helpers/console/chromium.ts";
-import { expectHarmless, hostileName } from "../helpers/console/hostile-texts.ts";
-import { expectNoSidewaysScroll } from "../helpers/console/layout.ts";
-import { forgetSession, openConsole, originOf, untilLoaded, visit } from "../helpers/console/open-console.ts";
-import { screenshot } from "../helpers/console/screenshots.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
-import { type OidcIssuer, startOidcIssuer } from "../helpers/oidc/issuer.ts";
-import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
-import { createApiKey, createTenant, partsOf } from "../helpers/servers/tenants.ts";
+import { connectAdmin } from "../support/calls/admin.ts";
+import { expectAccessible } from "../support/console/accessibility.ts";
+import { describeInBrowser } from "../support/console/chromium.ts";
+import { expectHarmless, hostileName } from "../support/console/hostile-texts.ts";
+import { expectNoSidewaysScroll } from "../support/console/layout.ts";
+import { forgetSession, openConsole, originOf, untilLoaded, visit } from "../support/console/open-console.ts";
+import { screenshot } from "../support/console/screenshots.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { type OidcIssuer, startOidcIssuer } from "../support/oidc/issuer.ts";
+import { startTestServer, type TestServer } from "../support/servers/server.ts";
+import { createApiKey, createTenant, partsOf } from "../support/servers/tenants.ts";
 
 /** The page learns of the end of its session by an answer with this status. */
 const ENDED = { statuses: [401] };

@@ -1,13 +1,13 @@
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
-import { expectAccessible } from "../helpers/console/accessibility.ts";
-import { describeInBrowser } from "../helpers/console/chromium.ts";
-import { openConsole, untilLoaded, visit } from "../helpers/console/open-console.ts";
-import { routesOf } from "../helpers/console/routes.ts";
-import { screenshot } from "../helpers/console/screenshots.ts";
-import { seedOfRun } from "../helpers/console/seed.ts";
-import { useConsole } from "../helpers/console/use-console.ts";
-import { createApiKey, createTenant } from "../helpers/servers/tenants.ts";
+import { expectAccessible } from "../support/console/accessibility.ts";
+import { describeInBrowser } from "../support/console/chromium.ts";
+import { openConsole, untilLoaded, visit } from "../support/console/open-console.ts";
+import { routesOf } from "../support/console/routes.ts";
+import { screenshot } from "../support/console/screenshots.ts";
+import { seedOfRun } from "../support/console/seed.ts";
+import { useConsole } from "../support/console/use-console.ts";
+import { createApiKey, createTenant } from "../support/servers/tenants.ts";
 
 /** The audit is for both. */
 const ONLY_OPERATOR_PATHS = ["/tenants", "/tenants/acme", "/fleet"];

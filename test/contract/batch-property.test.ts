@@ -1,15 +1,15 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { type ItemRequest, runBatch } from "../helpers/calls/batches.ts";
-import { comparable } from "../helpers/calls/comparable.ts";
-import { runOneByOne } from "../helpers/calls/one-by-one.ts";
-import { failure, fingerprintOf, grant, ORDER, success } from "../helpers/calls/verbs.ts";
-import { describeContractOnce } from "../helpers/servers/contract.ts";
+import { type ItemRequest, runBatch } from "../support/calls/batches.ts";
+import { comparable } from "../support/calls/comparable.ts";
+import { runOneByOne } from "../support/calls/one-by-one.ts";
+import { failure, fingerprintOf, grant, ORDER, success } from "../support/calls/verbs.ts";
+import { describeContractOnce } from "../support/servers/contract.ts";
 import {
   describeSharedContractOnce,
   type SharedCaller,
   type SharedContract,
-} from "../helpers/servers/shared-contract.ts";
+} from "../support/servers/shared-contract.ts";
 
 /** A call on one of a few keys; `token` selects one of the key's claims. */
 interface Operation {

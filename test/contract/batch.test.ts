@@ -1,11 +1,11 @@
 import { Code } from "@connectrpc/connect";
 import { expect, test } from "vitest";
 import { ErrorReason } from "../../clients/typescript/src/gen/onceward/v1/errors_pb.ts";
-import { type ItemRequest, itemErrorOf, runBatch } from "../helpers/calls/batches.ts";
-import { errorOf } from "../helpers/calls/errors.ts";
-import { fingerprintOf, grant, lookUp, ORDER, seconds, success } from "../helpers/calls/verbs.ts";
-import { describeContract } from "../helpers/servers/contract.ts";
-import { describeSharedContract } from "../helpers/servers/shared-contract.ts";
+import { type ItemRequest, itemErrorOf, runBatch } from "../support/calls/batches.ts";
+import { errorOf } from "../support/calls/errors.ts";
+import { fingerprintOf, grant, lookUp, ORDER, seconds, success } from "../support/calls/verbs.ts";
+import { describeContract } from "../support/servers/contract.ts";
+import { describeSharedContract } from "../support/servers/shared-contract.ts";
 
 const result = success("done");
 const claimOrder: ItemRequest = { case: "claim", value: ORDER };

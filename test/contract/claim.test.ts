@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
-import { errorOf } from "../helpers/calls/errors.ts";
-import { granted } from "../helpers/calls/records.ts";
-import { complete, failure, grant, lookUp, ORDER, seconds, success } from "../helpers/calls/verbs.ts";
-import { secondsBetween, secondsOf } from "../helpers/database/time.ts";
-import { describeSharedContract } from "../helpers/servers/shared-contract.ts";
+import { errorOf } from "../support/calls/errors.ts";
+import { granted } from "../support/calls/records.ts";
+import { complete, failure, grant, lookUp, ORDER, seconds, success } from "../support/calls/verbs.ts";
+import { secondsBetween, secondsOf } from "../support/database/time.ts";
+import { describeSharedContract } from "../support/servers/shared-contract.ts";
 
 describeSharedContract("Claim", (contract) => {
   test("the first claim of a key is granted, and the second one is answered in progress", async () => {

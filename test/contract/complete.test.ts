@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import { Record_State, Result_Kind } from "../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
-import { errorOf } from "../helpers/calls/errors.ts";
-import { bytes, complete, grant, lookUp, ORDER, success } from "../helpers/calls/verbs.ts";
-import { describeContract } from "../helpers/servers/contract.ts";
-import { describeSharedContract } from "../helpers/servers/shared-contract.ts";
+import { errorOf } from "../support/calls/errors.ts";
+import { bytes, complete, grant, lookUp, ORDER, success } from "../support/calls/verbs.ts";
+import { describeContract } from "../support/servers/contract.ts";
+import { describeSharedContract } from "../support/servers/shared-contract.ts";
 
 describeSharedContract("Complete", (contract) => {
   test("returns when the claim was completed and when the key is forgotten", async () => {

@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
 import { Record_State } from "../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
-import { runBatch } from "../helpers/calls/batches.ts";
-import { errorOf } from "../helpers/calls/errors.ts";
-import { complete, fingerprintOf, grant, lookUp, ORDER, seconds, success } from "../helpers/calls/verbs.ts";
-import { secondsBetween } from "../helpers/database/time.ts";
-import { describeSharedContract } from "../helpers/servers/shared-contract.ts";
+import { runBatch } from "../support/calls/batches.ts";
+import { errorOf } from "../support/calls/errors.ts";
+import { complete, fingerprintOf, grant, lookUp, ORDER, seconds, success } from "../support/calls/verbs.ts";
+import { secondsBetween } from "../support/database/time.ts";
+import { describeSharedContract } from "../support/servers/shared-contract.ts";
 
 const SEEN = { ...ORDER, completion: {} };
 const EMPTY = { case: "completed", value: { result: { ...success(""), payload: new Uint8Array(0) } } };

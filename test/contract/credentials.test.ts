@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
 import { formatApiKey, generateApiKey, parseApiKey } from "../../server/src/core/auth/api-key.ts";
-import { connectClient } from "../helpers/calls/clients.ts";
-import { errorOf } from "../helpers/calls/errors.ts";
-import { grant, lookUp, ORDER, success } from "../helpers/calls/verbs.ts";
-import { describeContract } from "../helpers/servers/contract.ts";
-import { createApiKey } from "../helpers/servers/tenants.ts";
+import { connectClient } from "../support/calls/clients.ts";
+import { errorOf } from "../support/calls/errors.ts";
+import { grant, lookUp, ORDER, success } from "../support/calls/verbs.ts";
+import { describeContract } from "../support/servers/contract.ts";
+import { createApiKey } from "../support/servers/tenants.ts";
 
 const OPERATOR_KEY = formatApiKey(generateApiKey());
 

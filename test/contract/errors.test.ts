@@ -1,15 +1,15 @@
 import { ConnectError } from "@connectrpc/connect";
 import { expect, test } from "vitest";
 import { CATALOGUE } from "../../server/src/core/domain/refusal.ts";
-import { runBatch } from "../helpers/calls/batches.ts";
-import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
-import { describeError, errorOf, type SeenError } from "../helpers/calls/errors.ts";
-import { complete, fingerprintOf, grant, lookUp, ORDER, seconds, success } from "../helpers/calls/verbs.ts";
-import { lockRows, openConnection } from "../helpers/database/connections.ts";
-import { type Caller, type Contract, describeContract } from "../helpers/servers/contract.ts";
-import { describeSharedContract, type SharedCaller } from "../helpers/servers/shared-contract.ts";
-import { createApiKey } from "../helpers/servers/tenants.ts";
-import { untilWaiting } from "../helpers/servers/waiters.ts";
+import { runBatch } from "../support/calls/batches.ts";
+import { connectClient, type IdempotencyClient } from "../support/calls/clients.ts";
+import { describeError, errorOf, type SeenError } from "../support/calls/errors.ts";
+import { complete, fingerprintOf, grant, lookUp, ORDER, seconds, success } from "../support/calls/verbs.ts";
+import { lockRows, openConnection } from "../support/database/connections.ts";
+import { type Caller, type Contract, describeContract } from "../support/servers/contract.ts";
+import { describeSharedContract, type SharedCaller } from "../support/servers/shared-contract.ts";
+import { createApiKey } from "../support/servers/tenants.ts";
+import { untilWaiting } from "../support/servers/waiters.ts";
 
 /** A call that fails, and its error. */
 interface Situation<Arguments extends readonly unknown[]> {

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { errorOf } from "../helpers/calls/errors.ts";
-import { bytes, complete, grant, lookUp, ORDER, seconds } from "../helpers/calls/verbs.ts";
-import { secondsBetween, secondsOf } from "../helpers/database/time.ts";
-import { describeSharedContract } from "../helpers/servers/shared-contract.ts";
+import { errorOf } from "../support/calls/errors.ts";
+import { bytes, complete, grant, lookUp, ORDER, seconds } from "../support/calls/verbs.ts";
+import { secondsBetween, secondsOf } from "../support/database/time.ts";
+import { describeSharedContract } from "../support/servers/shared-contract.ts";
 
 describeSharedContract("ExtendLease", (contract) => {
   test("prolongs the lease from now, and returns its end", async () => {

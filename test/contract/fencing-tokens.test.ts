@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { complete, grant, ORDER } from "../helpers/calls/verbs.ts";
-import { countRows, forgetRecords, sweep } from "../helpers/database/time.ts";
-import { describeContractOnce } from "../helpers/servers/contract.ts";
-import { describeSharedContractOnce } from "../helpers/servers/shared-contract.ts";
+import { complete, grant, ORDER } from "../support/calls/verbs.ts";
+import { countRows, forgetRecords, sweep } from "../support/database/time.ts";
+import { describeContractOnce } from "../support/servers/contract.ts";
+import { describeSharedContractOnce } from "../support/servers/shared-contract.ts";
 
 const PAST_KEY_RETENTION_S = 73 * 3600;
 

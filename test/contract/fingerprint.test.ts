@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { errorOf } from "../helpers/calls/errors.ts";
-import { fingerprintOf, grant, lookUp, ORDER, success } from "../helpers/calls/verbs.ts";
-import { describeSharedContractOnce, type SharedCaller } from "../helpers/servers/shared-contract.ts";
+import { errorOf } from "../support/calls/errors.ts";
+import { fingerprintOf, grant, lookUp, ORDER, success } from "../support/calls/verbs.ts";
+import { describeSharedContractOnce, type SharedCaller } from "../support/servers/shared-contract.ts";
 
 const ONE = fingerprintOf("charge 10 EUR");
 const OTHER = fingerprintOf("charge 99 EUR");

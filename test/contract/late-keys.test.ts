@@ -3,12 +3,12 @@ import { timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import { expect, test } from "vitest";
 import type { ClaimRequestSchema } from "../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
 import { Record_State } from "../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
-import type { IdempotencyClient } from "../helpers/calls/clients.ts";
-import { errorOf } from "../helpers/calls/errors.ts";
-import { ulidAt, uuidV7At } from "../helpers/calls/key-times.ts";
-import { complete, failure, grant, lookUp, ORDER, seconds, success } from "../helpers/calls/verbs.ts";
-import { countRows, forgetRecords, secondsBetween, sweep } from "../helpers/database/time.ts";
-import { type Caller, type Contract, describeContractOnce } from "../helpers/servers/contract.ts";
+import type { IdempotencyClient } from "../support/calls/clients.ts";
+import { errorOf } from "../support/calls/errors.ts";
+import { ulidAt, uuidV7At } from "../support/calls/key-times.ts";
+import { complete, failure, grant, lookUp, ORDER, seconds, success } from "../support/calls/verbs.ts";
+import { countRows, forgetRecords, secondsBetween, sweep } from "../support/database/time.ts";
+import { type Caller, type Contract, describeContractOnce } from "../support/servers/contract.ts";
 
 const HOUR_S = 3600;
 const REFUSE = { late_keys: "REFUSE", key_retention_s: HOUR_S };

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { Record_State } from "../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
-import { errorOf } from "../helpers/calls/errors.ts";
-import { bytes, grant, lookUp, ORDER, success } from "../helpers/calls/verbs.ts";
-import { describeSharedContractOnce } from "../helpers/servers/shared-contract.ts";
+import { errorOf } from "../support/calls/errors.ts";
+import { bytes, grant, lookUp, ORDER, success } from "../support/calls/verbs.ts";
+import { describeSharedContractOnce } from "../support/servers/shared-contract.ts";
 
 const result = success("done");
 

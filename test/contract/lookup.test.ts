@@ -9,9 +9,9 @@ import {
   ORDER,
   seconds,
   success,
-} from "../helpers/calls/verbs.ts";
-import { describeContract } from "../helpers/servers/contract.ts";
-import { describeSharedContract } from "../helpers/servers/shared-contract.ts";
+} from "../support/calls/verbs.ts";
+import { describeContract } from "../support/servers/contract.ts";
+import { describeSharedContract } from "../support/servers/shared-contract.ts";
 
 describeSharedContract("Lookup", (contract) => {
   test("of a key that was never claimed, or is forgotten, returns no record", async () => {

@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
-import { connectClient } from "../helpers/calls/clients.ts";
-import { errorOf } from "../helpers/calls/errors.ts";
-import { fingerprintOf, grant, lookUp, ORDER, seconds, success } from "../helpers/calls/verbs.ts";
-import { secondsBetween } from "../helpers/database/time.ts";
-import { describeContractOnce } from "../helpers/servers/contract.ts";
-import { describeSharedContractOnce } from "../helpers/servers/shared-contract.ts";
+import { connectClient } from "../support/calls/clients.ts";
+import { errorOf } from "../support/calls/errors.ts";
+import { fingerprintOf, grant, lookUp, ORDER, seconds, success } from "../support/calls/verbs.ts";
+import { secondsBetween } from "../support/database/time.ts";
+import { describeContractOnce } from "../support/servers/contract.ts";
+import { describeSharedContractOnce } from "../support/servers/shared-contract.ts";
 
 describeSharedContractOnce("Policy", (contract) => {
   test("is the service's default where nothing is set", async () => {

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { Record_State } from "../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
-import { errorOf } from "../helpers/calls/errors.ts";
-import { complete, grant, lookUp, ORDER } from "../helpers/calls/verbs.ts";
-import { describeSharedContract } from "../helpers/servers/shared-contract.ts";
+import { errorOf } from "../support/calls/errors.ts";
+import { complete, grant, lookUp, ORDER } from "../support/calls/verbs.ts";
+import { describeSharedContract } from "../support/servers/shared-contract.ts";
 
 describeSharedContract("Release", (contract) => {
   test("lets the next claim run at once, as a further attempt", async () => {

@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
-import { errorOf } from "../helpers/calls/errors.ts";
-import { complete, failure, grant, lookUp, ORDER, seconds, success } from "../helpers/calls/verbs.ts";
-import { countRows, secondsBetween } from "../helpers/database/time.ts";
-import { describeContractOnce } from "../helpers/servers/contract.ts";
-import { describeSharedContractOnce } from "../helpers/servers/shared-contract.ts";
+import { errorOf } from "../support/calls/errors.ts";
+import { complete, failure, grant, lookUp, ORDER, seconds, success } from "../support/calls/verbs.ts";
+import { countRows, secondsBetween } from "../support/database/time.ts";
+import { describeContractOnce } from "../support/servers/contract.ts";
+import { describeSharedContractOnce } from "../support/servers/shared-contract.ts";
 
 const HOUR_S = 3600;
 

@@ -1,9 +1,9 @@
 import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 import { expect, test } from "vitest";
 import type { ClaimResponse } from "../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
-import { complete, grant, ORDER } from "../helpers/calls/verbs.ts";
-import { describeContractOnce } from "../helpers/servers/contract.ts";
-import { describeSharedContractOnce, type SharedCaller } from "../helpers/servers/shared-contract.ts";
+import { complete, grant, ORDER } from "../support/calls/verbs.ts";
+import { describeContractOnce } from "../support/servers/contract.ts";
+import { describeSharedContractOnce, type SharedCaller } from "../support/servers/shared-contract.ts";
 
 /** Times in replies are rounded to a microsecond or a millisecond. */
 const ROUNDING_MS = 2;

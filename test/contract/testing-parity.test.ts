@@ -2,14 +2,14 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { ErrorReason } from "../../clients/typescript/src/gen/onceward/v1/errors_pb.ts";
-import { type ItemRequest, type ItemResponse, runBatch } from "../helpers/calls/batches.ts";
-import { comparable } from "../helpers/calls/comparable.ts";
-import { runOneByOne } from "../helpers/calls/one-by-one.ts";
-import { failure, fingerprintOf, seconds, success } from "../helpers/calls/verbs.ts";
-import { relativeTimes } from "../helpers/database/time.ts";
-import { describeContractOnce } from "../helpers/servers/contract.ts";
-import { newCallerInMemory, type SharedCaller } from "../helpers/servers/shared-contract.ts";
-import type { PolicyColumns } from "../helpers/servers/tenants.ts";
+import { type ItemRequest, type ItemResponse, runBatch } from "../support/calls/batches.ts";
+import { comparable } from "../support/calls/comparable.ts";
+import { runOneByOne } from "../support/calls/one-by-one.ts";
+import { failure, fingerprintOf, seconds, success } from "../support/calls/verbs.ts";
+import { relativeTimes } from "../support/database/time.ts";
+import { describeContractOnce } from "../support/servers/contract.ts";
+import { newCallerInMemory, type SharedCaller } from "../support/servers/shared-contract.ts";
+import type { PolicyColumns } from "../support/servers/tenants.ts";
 
 /** A call on one of a few keys, as clients send it; `token` selects one of the key's claims. */
 interface Operation {

@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
-import { connectClient } from "../helpers/calls/clients.ts";
-import { errorOf } from "../helpers/calls/errors.ts";
-import { granted } from "../helpers/calls/records.ts";
-import { grant, lookUp, ORDER, seconds, success } from "../helpers/calls/verbs.ts";
-import { describeContract } from "../helpers/servers/contract.ts";
-import { describeSharedContract, type SharedCaller } from "../helpers/servers/shared-contract.ts";
+import { connectClient } from "../support/calls/clients.ts";
+import { errorOf } from "../support/calls/errors.ts";
+import { granted } from "../support/calls/records.ts";
+import { grant, lookUp, ORDER, seconds, success } from "../support/calls/verbs.ts";
+import { describeContract } from "../support/servers/contract.ts";
+import { describeSharedContract, type SharedCaller } from "../support/servers/shared-contract.ts";
 
 const WAITING = { ...ORDER, wait: seconds(60) };
 const result = success("done");

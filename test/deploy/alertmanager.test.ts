@@ -6,11 +6,11 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { parse } from "yaml";
-import { type BackgroundProgram, startProgram } from "../helpers/deploy/background-program.ts";
-import { ALERTS } from "../helpers/deploy/expressions.ts";
-import { describeWithPrograms } from "../helpers/deploy/programs.ts";
-import { codeBlocks } from "../helpers/processes/readme.ts";
-import { freePort } from "../helpers/redis/redis.ts";
+import { type BackgroundProgram, startProgram } from "../support/deploy/background-program.ts";
+import { ALERTS } from "../support/deploy/expressions.ts";
+import { describeWithPrograms } from "../support/deploy/programs.ts";
+import { codeBlocks } from "../support/processes/readme.ts";
+import { freePort } from "../support/redis/redis.ts";
 
 const run = promisify(execFile);
 const CONFIG = fileURLToPath(new URL("../../deploy/alertmanager/alertmanager.yml", import.meta.url));

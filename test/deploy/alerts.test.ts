@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, onTestFinished, test } from "vitest";
 import { parse, stringify } from "yaml";
-import { ALERTS, readRepositoryFile } from "../helpers/deploy/expressions.ts";
-import { describeWithPrograms, runProgram } from "../helpers/deploy/programs.ts";
+import { ALERTS, readRepositoryFile } from "../support/deploy/expressions.ts";
+import { describeWithPrograms, runProgram } from "../support/deploy/programs.ts";
 
 /** Tests for `promtool test rules`. */
 const FILES = ["test/deploy/alerts.yml", "test/deploy/burn-rates.yml", "test/deploy/slow-burn-rates.yml"];

@@ -1,14 +1,14 @@
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { MAX_WAIT_MS } from "../../server/src/core/domain/limits.ts";
-import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
-import { grant, ORDER } from "../helpers/calls/verbs.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
-import { type Balancer, startBalancer } from "../helpers/deploy/balancer.ts";
-import { describeWithPrograms } from "../helpers/deploy/programs.ts";
-import { openBatchStream } from "../helpers/network/open-batch-stream.ts";
-import { connectHttp2 } from "../helpers/network/raw-grpc.ts";
-import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
-import { createTenant } from "../helpers/servers/tenants.ts";
+import { connectClient, type IdempotencyClient } from "../support/calls/clients.ts";
+import { grant, ORDER } from "../support/calls/verbs.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { type Balancer, startBalancer } from "../support/deploy/balancer.ts";
+import { describeWithPrograms } from "../support/deploy/programs.ts";
+import { openBatchStream } from "../support/network/open-batch-stream.ts";
+import { connectHttp2 } from "../support/network/raw-grpc.ts";
+import { startTestServer, type TestServer } from "../support/servers/server.ts";
+import { createTenant } from "../support/servers/tenants.ts";
 
 /** These tests take a minute, and no processor. */
 const LONGEST_WAIT_S = MAX_WAIT_MS / 1000;

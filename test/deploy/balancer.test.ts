@@ -1,19 +1,19 @@
 import { Code, type ConnectError } from "@connectrpc/connect";
 import { createOnceward } from "@onceward/client";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { startLoad } from "../helpers/calls/claim-load.ts";
-import { connectClient } from "../helpers/calls/clients.ts";
-import { startRuns } from "../helpers/calls/runs.ts";
-import { grant } from "../helpers/calls/verbs.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
-import { type Balancer, startBalancer } from "../helpers/deploy/balancer.ts";
-import { describeWithPrograms } from "../helpers/deploy/programs.ts";
-import { makeCertificate } from "../helpers/network/certificates.ts";
-import { grpcJsClient } from "../helpers/network/grpc-js-client.ts";
-import { findPreviousVersion, layOutVersion } from "../helpers/processes/previous-version.ts";
-import { readMetrics } from "../helpers/servers/metrics.ts";
-import { type ServerProcess, startServerProcess } from "../helpers/servers/server-process.ts";
-import { createTenant } from "../helpers/servers/tenants.ts";
+import { startLoad } from "../support/calls/claim-load.ts";
+import { connectClient } from "../support/calls/clients.ts";
+import { startRuns } from "../support/calls/runs.ts";
+import { grant } from "../support/calls/verbs.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { type Balancer, startBalancer } from "../support/deploy/balancer.ts";
+import { describeWithPrograms } from "../support/deploy/programs.ts";
+import { makeCertificate } from "../support/network/certificates.ts";
+import { grpcJsClient } from "../support/network/grpc-js-client.ts";
+import { findPreviousVersion, layOutVersion } from "../support/processes/previous-version.ts";
+import { readMetrics } from "../support/servers/metrics.ts";
+import { type ServerProcess, startServerProcess } from "../support/servers/server-process.ts";
+import { createTenant } from "../support/servers/tenants.ts";
 
 const previous = await findPreviousVersion();
 if (previous === undefined) {

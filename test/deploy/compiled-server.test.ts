@@ -1,10 +1,10 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { expect, onTestFinished, test } from "vitest";
-import { useOwnPostgres } from "../helpers/database/own-postgres.ts";
-import { compileImageProgram } from "../helpers/processes/image-program.ts";
-import { settingsFor } from "../helpers/processes/serve.ts";
-import { startServerProcess } from "../helpers/servers/server-process.ts";
+import { useOwnPostgres } from "../support/database/own-postgres.ts";
+import { compileImageProgram } from "../support/processes/image-program.ts";
+import { settingsFor } from "../support/processes/serve.ts";
+import { startServerProcess } from "../support/servers/server-process.ts";
 
 const postgres = useOwnPostgres();
 

@@ -4,11 +4,11 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { expect, onTestFinished, test } from "vitest";
 import { parse } from "yaml";
-import { describeWithPrograms, runProgram } from "../helpers/deploy/programs.ts";
-import { startProxyCommand } from "../helpers/deploy/proxy-command.ts";
-import { freePort } from "../helpers/redis/redis.ts";
-import { createTenant } from "../helpers/servers/tenants.ts";
-import { useServer } from "../helpers/servers/use-server.ts";
+import { describeWithPrograms, runProgram } from "../support/deploy/programs.ts";
+import { startProxyCommand } from "../support/deploy/proxy-command.ts";
+import { freePort } from "../support/redis/redis.ts";
+import { createTenant } from "../support/servers/tenants.ts";
+import { useServer } from "../support/servers/use-server.ts";
 
 const run = promisify(execFile);
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));

@@ -4,14 +4,14 @@ import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { type BuiltImage, type BuiltImages, buildImages } from "../../deploy/release/image.ts";
 import { runInImage, serveImage } from "../../deploy/release/image-container.ts";
-import { connectClient } from "../helpers/calls/clients.ts";
-import { complete } from "../helpers/calls/verbs.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
-import { proxyDatabase } from "../helpers/database/database-proxy.ts";
-import { describeWithPrograms, programPath } from "../helpers/deploy/programs.ts";
-import { makeCertificate, tlsSettings } from "../helpers/network/certificates.ts";
-import { settingsFor } from "../helpers/processes/serve.ts";
-import { createTenant } from "../helpers/servers/tenants.ts";
+import { connectClient } from "../support/calls/clients.ts";
+import { complete } from "../support/calls/verbs.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { proxyDatabase } from "../support/database/database-proxy.ts";
+import { describeWithPrograms, programPath } from "../support/deploy/programs.ts";
+import { makeCertificate, tlsSettings } from "../support/network/certificates.ts";
+import { settingsFor } from "../support/processes/serve.ts";
+import { createTenant } from "../support/servers/tenants.ts";
 
 /** A base is made and the image is built: some minutes, and some hundred megabytes of downloads. */
 const BUILD_TIMEOUT_MS = 30 * 60_000;

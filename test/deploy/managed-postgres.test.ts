@@ -3,14 +3,14 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import { connectClient } from "../helpers/calls/clients.ts";
-import { complete } from "../helpers/calls/verbs.ts";
-import { createTestDatabase } from "../helpers/database/database.ts";
-import { describeWithPrograms, runProgramWith } from "../helpers/deploy/programs.ts";
-import { createWorkplace, runCommand } from "../helpers/processes/command.ts";
-import { settingsFor } from "../helpers/processes/serve.ts";
-import { startTestServer } from "../helpers/servers/server.ts";
-import { createTenant } from "../helpers/servers/tenants.ts";
+import { connectClient } from "../support/calls/clients.ts";
+import { complete } from "../support/calls/verbs.ts";
+import { createTestDatabase } from "../support/database/database.ts";
+import { describeWithPrograms, runProgramWith } from "../support/deploy/programs.ts";
+import { createWorkplace, runCommand } from "../support/processes/command.ts";
+import { settingsFor } from "../support/processes/serve.ts";
+import { startTestServer } from "../support/servers/server.ts";
+import { createTenant } from "../support/servers/tenants.ts";
 
 const FILE = fileURLToPath(new URL("../../deploy/postgres/service-role.sql", import.meta.url));
 

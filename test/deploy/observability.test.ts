@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import { describeWithPrograms, runProgram } from "../helpers/deploy/programs.ts";
+import { describeWithPrograms, runProgram } from "../support/deploy/programs.ts";
 
 const DEPLOY = fileURLToPath(new URL("../../deploy/", import.meta.url));
 

@@ -2,16 +2,16 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Addresses } from "../../server/src/server.ts";
-import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
-import { endLeases } from "../helpers/calls/records.ts";
-import { fingerprintOf, seconds, success } from "../helpers/calls/verbs.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
-import { ALERTS, PANEL_EXPRESSIONS } from "../helpers/deploy/expressions.ts";
-import { describeWithPrograms } from "../helpers/deploy/programs.ts";
-import { startPrometheus, type TestPrometheus } from "../helpers/deploy/prometheus.ts";
-import { describeWithRedis, startRedis, type TestRedis } from "../helpers/redis/redis.ts";
-import { type ServerProcess, startServerProcess } from "../helpers/servers/server-process.ts";
-import { createTenant, setNamespacePolicy } from "../helpers/servers/tenants.ts";
+import { connectClient, type IdempotencyClient } from "../support/calls/clients.ts";
+import { endLeases } from "../support/calls/records.ts";
+import { fingerprintOf, seconds, success } from "../support/calls/verbs.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { ALERTS, PANEL_EXPRESSIONS } from "../support/deploy/expressions.ts";
+import { describeWithPrograms } from "../support/deploy/programs.ts";
+import { startPrometheus, type TestPrometheus } from "../support/deploy/prometheus.ts";
+import { describeWithRedis, startRedis, type TestRedis } from "../support/redis/redis.ts";
+import { type ServerProcess, startServerProcess } from "../support/servers/server-process.ts";
+import { createTenant, setNamespacePolicy } from "../support/servers/tenants.ts";
 
 /** Callers of every kind, until `stop`. */
 interface MixedLoad {

@@ -1,19 +1,19 @@
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { connectClient } from "../helpers/calls/clients.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
-import { startProgram } from "../helpers/deploy/background-program.ts";
-import { type Balancer, startBalancer } from "../helpers/deploy/balancer.ts";
-import { describeWithPrograms } from "../helpers/deploy/programs.ts";
+import { connectClient } from "../support/calls/clients.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { startProgram } from "../support/deploy/background-program.ts";
+import { type Balancer, startBalancer } from "../support/deploy/balancer.ts";
+import { describeWithPrograms } from "../support/deploy/programs.ts";
 import {
   ALERT_TIMEOUT_MS,
   type Rehearsal,
   startClaims,
   startRehearsal,
-} from "../helpers/deploy/rehearsal.ts";
-import { freePort } from "../helpers/redis/redis.ts";
-import { type ServerProcess, startServerProcess } from "../helpers/servers/server-process.ts";
-import { createTenant } from "../helpers/servers/tenants.ts";
+} from "../support/deploy/rehearsal.ts";
+import { freePort } from "../support/redis/redis.ts";
+import { type ServerProcess, startServerProcess } from "../support/servers/server-process.ts";
+import { createTenant } from "../support/servers/tenants.ts";
 
 const MODULES = fileURLToPath(new URL("../../deploy/prometheus/blackbox.yml", import.meta.url));
 /** Divides the 10 minutes of a replica that gets no calls; the probe's alert has its own time. */

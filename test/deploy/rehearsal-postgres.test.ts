@@ -1,20 +1,20 @@
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { connectClient } from "../helpers/calls/clients.ts";
-import { openDatabase } from "../helpers/database/database.ts";
-import { connectAsPerson, fillTable, openGreedily } from "../helpers/database/incidents.ts";
-import { useOwnPostgres } from "../helpers/database/own-postgres.ts";
-import { createServiceRole } from "../helpers/database/service-role.ts";
-import { describeWithPrograms } from "../helpers/deploy/programs.ts";
+import { connectClient } from "../support/calls/clients.ts";
+import { openDatabase } from "../support/database/database.ts";
+import { connectAsPerson, fillTable, openGreedily } from "../support/database/incidents.ts";
+import { useOwnPostgres } from "../support/database/own-postgres.ts";
+import { createServiceRole } from "../support/database/service-role.ts";
+import { describeWithPrograms } from "../support/deploy/programs.ts";
 import {
   ALERT_TIMEOUT_MS,
   type Rehearsal,
   startClaims,
   startRehearsal,
-} from "../helpers/deploy/rehearsal.ts";
-import { createWorkplace, runCommand } from "../helpers/processes/command.ts";
-import { settingsFor } from "../helpers/processes/serve.ts";
-import { isMountable } from "../helpers/processes/small-disk.ts";
-import { startServerProcess } from "../helpers/servers/server-process.ts";
+} from "../support/deploy/rehearsal.ts";
+import { createWorkplace, runCommand } from "../support/processes/command.ts";
+import { settingsFor } from "../support/processes/serve.ts";
+import { isMountable } from "../support/processes/small-disk.ts";
+import { startServerProcess } from "../support/servers/server-process.ts";
 
 /** Alerts fire after a sixtieth of their time: seconds instead of minutes. */
 const SPEED = 60;

@@ -1,18 +1,18 @@
 import pg from "pg";
 import { afterAll, beforeAll, test } from "vitest";
-import { connectClient } from "../helpers/calls/clients.ts";
-import { endLeases } from "../helpers/calls/records.ts";
-import { grant, ORDER, success } from "../helpers/calls/verbs.ts";
-import { setClockAhead, useSettableClock } from "../helpers/database/clock.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
-import { describeWithPrograms } from "../helpers/deploy/programs.ts";
-import type { Scraped } from "../helpers/deploy/prometheus.ts";
-import { type Rehearsal, repeatCalls, startClaims, startRehearsal } from "../helpers/deploy/rehearsal.ts";
-import { makeCertificate, tlsSettings } from "../helpers/network/certificates.ts";
-import { encryptionKeys } from "../helpers/servers/encryption.ts";
-import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
-import { SERVER_PROGRAM, startServerProcess } from "../helpers/servers/server-process.ts";
-import { createTenant, setNamespacePolicy } from "../helpers/servers/tenants.ts";
+import { connectClient } from "../support/calls/clients.ts";
+import { endLeases } from "../support/calls/records.ts";
+import { grant, ORDER, success } from "../support/calls/verbs.ts";
+import { setClockAhead, useSettableClock } from "../support/database/clock.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { describeWithPrograms } from "../support/deploy/programs.ts";
+import type { Scraped } from "../support/deploy/prometheus.ts";
+import { type Rehearsal, repeatCalls, startClaims, startRehearsal } from "../support/deploy/rehearsal.ts";
+import { makeCertificate, tlsSettings } from "../support/network/certificates.ts";
+import { encryptionKeys } from "../support/servers/encryption.ts";
+import { startTestServer, type TestServer } from "../support/servers/server.ts";
+import { SERVER_PROGRAM, startServerProcess } from "../support/servers/server-process.ts";
+import { createTenant, setNamespacePolicy } from "../support/servers/tenants.ts";
 
 /** An hour until an alert fires is 15 s. */
 const SPEED = 240;

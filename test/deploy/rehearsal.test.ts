@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from "vitest";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
-import { runStatements } from "../helpers/database/statement-runner.ts";
-import { describeWithPrograms } from "../helpers/deploy/programs.ts";
-import { startPrometheus } from "../helpers/deploy/prometheus.ts";
-import { ALERT_TIMEOUT_MS, type Rehearsal, startRehearsal } from "../helpers/deploy/rehearsal.ts";
-import { freePort } from "../helpers/redis/redis.ts";
-import { type ServerProcess, startServerProcess } from "../helpers/servers/server-process.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { runStatements } from "../support/database/statement-runner.ts";
+import { describeWithPrograms } from "../support/deploy/programs.ts";
+import { startPrometheus } from "../support/deploy/prometheus.ts";
+import { ALERT_TIMEOUT_MS, type Rehearsal, startRehearsal } from "../support/deploy/rehearsal.ts";
+import { freePort } from "../support/redis/redis.ts";
+import { type ServerProcess, startServerProcess } from "../support/servers/server-process.ts";
 
 /** Alerts fire after a sixtieth of their time: seconds instead of minutes. */
 const SPEED = 60;

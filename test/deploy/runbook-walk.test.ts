@@ -1,28 +1,28 @@
 import { copyFile, rm } from "node:fs/promises";
 import { expect, onTestFinished, test } from "vitest";
-import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
-import { describeError } from "../helpers/calls/errors.ts";
-import { grant, ORDER, success } from "../helpers/calls/verbs.ts";
-import { openDatabase } from "../helpers/database/database.ts";
-import { connectAsPerson, fillTable, openGreedily } from "../helpers/database/incidents.ts";
-import { useOwnPostgres } from "../helpers/database/own-postgres.ts";
-import { createServiceRole } from "../helpers/database/service-role.ts";
-import { readRepositoryFile } from "../helpers/deploy/expressions.ts";
-import { typeCommands } from "../helpers/deploy/type-commands.ts";
+import { connectClient, type IdempotencyClient } from "../support/calls/clients.ts";
+import { describeError } from "../support/calls/errors.ts";
+import { grant, ORDER, success } from "../support/calls/verbs.ts";
+import { openDatabase } from "../support/database/database.ts";
+import { connectAsPerson, fillTable, openGreedily } from "../support/database/incidents.ts";
+import { useOwnPostgres } from "../support/database/own-postgres.ts";
+import { createServiceRole } from "../support/database/service-role.ts";
+import { readRepositoryFile } from "../support/deploy/expressions.ts";
+import { typeCommands } from "../support/deploy/type-commands.ts";
 import {
   type Certificate,
   makeCertificate,
   makeExpiredCertificate,
   tlsSettings,
-} from "../helpers/network/certificates.ts";
-import { createWorkplace, runCommand } from "../helpers/processes/command.ts";
-import { makeDataDir } from "../helpers/processes/data-dir.ts";
-import { settingsFor } from "../helpers/processes/serve.ts";
-import { isMountable } from "../helpers/processes/small-disk.ts";
-import { encryptionKeys } from "../helpers/servers/encryption.ts";
-import { startTestServer, TEST_PEPPER } from "../helpers/servers/server.ts";
-import { startServerProcess } from "../helpers/servers/server-process.ts";
-import { createApiKey, setNamespacePolicy, type TestTenant } from "../helpers/servers/tenants.ts";
+} from "../support/network/certificates.ts";
+import { createWorkplace, runCommand } from "../support/processes/command.ts";
+import { makeDataDir } from "../support/processes/data-dir.ts";
+import { settingsFor } from "../support/processes/serve.ts";
+import { isMountable } from "../support/processes/small-disk.ts";
+import { encryptionKeys } from "../support/servers/encryption.ts";
+import { startTestServer, TEST_PEPPER } from "../support/servers/server.ts";
+import { startServerProcess } from "../support/servers/server-process.ts";
+import { createApiKey, setNamespacePolicy, type TestTenant } from "../support/servers/tenants.ts";
 
 const MAX_CONNECTIONS = 30;
 const postgres = useOwnPostgres({ fsync: "off", max_connections: String(MAX_CONNECTIONS) });

@@ -2,11 +2,11 @@ import { symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import { createTestDatabase } from "../helpers/database/database.ts";
-import { readRepositoryFile } from "../helpers/deploy/expressions.ts";
-import { createWorkplaceWithCluster } from "../helpers/processes/command.ts";
-import { pressCtrlC, startDev } from "../helpers/processes/dev.ts";
-import { followSteps, layOutClone, missingLine, stepsOf } from "../helpers/processes/follow-readme.ts";
+import { createTestDatabase } from "../support/database/database.ts";
+import { readRepositoryFile } from "../support/deploy/expressions.ts";
+import { createWorkplaceWithCluster } from "../support/processes/command.ts";
+import { pressCtrlC, startDev } from "../support/processes/dev.ts";
+import { followSteps, layOutClone, missingLine, stepsOf } from "../support/processes/follow-readme.ts";
 
 /** About forty commands, some of which start npm and Node. */
 const TIMEOUT_MS = 240_000;

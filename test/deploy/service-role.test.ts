@@ -3,20 +3,20 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { migrate } from "../../server/src/core/store/migrate.ts";
-import { connectClient } from "../helpers/calls/clients.ts";
-import { complete, grant } from "../helpers/calls/verbs.ts";
+import { connectClient } from "../support/calls/clients.ts";
+import { complete, grant } from "../support/calls/verbs.ts";
 import {
   createTestDatabase,
   type OpenDatabase,
   openDatabase,
   type TestDatabase,
-} from "../helpers/database/database.ts";
-import { describeWithPrograms, runProgramWith } from "../helpers/deploy/programs.ts";
-import { createWorkplace, runCommand } from "../helpers/processes/command.ts";
-import { settingsFor } from "../helpers/processes/serve.ts";
-import { readMetrics } from "../helpers/servers/metrics.ts";
-import { startTestServer } from "../helpers/servers/server.ts";
-import { createTenant } from "../helpers/servers/tenants.ts";
+} from "../support/database/database.ts";
+import { describeWithPrograms, runProgramWith } from "../support/deploy/programs.ts";
+import { createWorkplace, runCommand } from "../support/processes/command.ts";
+import { settingsFor } from "../support/processes/serve.ts";
+import { readMetrics } from "../support/servers/metrics.ts";
+import { startTestServer } from "../support/servers/server.ts";
+import { createTenant } from "../support/servers/tenants.ts";
 
 const FILE = fileURLToPath(new URL("../../deploy/postgres/service-role.sql", import.meta.url));
 const PASSWORD = "a password that only this test has";

@@ -5,12 +5,12 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { expect, onTestFinished, test } from "vitest";
-import { connectClient } from "../helpers/calls/clients.ts";
-import { grant } from "../helpers/calls/verbs.ts";
-import { createTestDatabase } from "../helpers/database/database.ts";
-import { CHILD_ENVIRONMENT } from "../helpers/processes/child-environment.ts";
-import { startServerProcess } from "../helpers/servers/server-process.ts";
-import { createTenant } from "../helpers/servers/tenants.ts";
+import { connectClient } from "../support/calls/clients.ts";
+import { grant } from "../support/calls/verbs.ts";
+import { createTestDatabase } from "../support/database/database.ts";
+import { CHILD_ENVIRONMENT } from "../support/processes/child-environment.ts";
+import { startServerProcess } from "../support/servers/server-process.ts";
+import { createTenant } from "../support/servers/tenants.ts";
 
 const run = promisify(execFile);
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));

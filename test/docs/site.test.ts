@@ -7,8 +7,8 @@ import { gzipSync } from "node:zlib";
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { GROUPS } from "../../deploy/site/pages.ts";
-import { expectAccessible } from "../helpers/console/accessibility.ts";
-import { describeInBrowser, openContext } from "../helpers/console/chromium.ts";
+import { expectAccessible } from "../support/console/accessibility.ts";
+import { describeInBrowser, openContext } from "../support/console/chromium.ts";
 
 const DIST = fileURLToPath(new URL("../../deploy/site/dist", import.meta.url));
 const PAGES = GROUPS.flatMap(({ pages }) => pages);

@@ -1,9 +1,9 @@
 import { expect, onTestFinished, test } from "vitest";
-import { setClockAhead, useSettableClock } from "../helpers/database/clock.ts";
-import { createTestDatabase, openNodes } from "../helpers/database/database.ts";
-import { diagnoseDatabase } from "../helpers/doctor/diagnosis.ts";
-import { readMetrics } from "../helpers/servers/metrics.ts";
-import { startTestServer } from "../helpers/servers/server.ts";
+import { setClockAhead, useSettableClock } from "../support/database/clock.ts";
+import { createTestDatabase, openNodes } from "../support/database/database.ts";
+import { diagnoseDatabase } from "../support/doctor/diagnosis.ts";
+import { readMetrics } from "../support/servers/metrics.ts";
+import { startTestServer } from "../support/servers/server.ts";
 
 test("a replica reports a worker whose clock is wrong, and doctor names the worker", async () => {
   const database = await createTestDatabase();

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { distributeRecords } from "../../server/src/features/citus/distribute-records.ts";
-import { copyAlone } from "../helpers/database/citus.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
-import { diagnoseDatabase } from "../helpers/doctor/diagnosis.ts";
+import { copyAlone } from "../support/database/citus.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { diagnoseDatabase } from "../support/doctor/diagnosis.ts";
 
 let database: TestDatabase;
 beforeAll(async () => {

@@ -3,15 +3,15 @@ import { pepperMark } from "../../server/src/core/auth/pepper.ts";
 import { runMigrations } from "../../server/src/core/commands/schema.ts";
 import { migrate } from "../../server/src/core/store/migrate.ts";
 import { NEWEST_MINORS } from "../../server/src/features/doctor/checks/settings.ts";
-import { openConnection } from "../helpers/database/connections.ts";
-import { type OpenDatabase, openDatabase } from "../helpers/database/database.ts";
-import { NAMED_COCKROACH, namedVersion } from "../helpers/database/other-engine.ts";
-import { useOwnPostgres } from "../helpers/database/own-postgres.ts";
-import { createServiceRole } from "../helpers/database/service-role.ts";
-import { diagnoseDatabase, idsOf } from "../helpers/doctor/diagnosis.ts";
-import { encryptionKeys } from "../helpers/servers/encryption.ts";
-import { TEST_PEPPER } from "../helpers/servers/server.ts";
-import { createTenant } from "../helpers/servers/tenants.ts";
+import { openConnection } from "../support/database/connections.ts";
+import { type OpenDatabase, openDatabase } from "../support/database/database.ts";
+import { NAMED_COCKROACH, namedVersion } from "../support/database/other-engine.ts";
+import { useOwnPostgres } from "../support/database/own-postgres.ts";
+import { createServiceRole } from "../support/database/service-role.ts";
+import { diagnoseDatabase, idsOf } from "../support/doctor/diagnosis.ts";
+import { encryptionKeys } from "../support/servers/encryption.ts";
+import { TEST_PEPPER } from "../support/servers/server.ts";
+import { createTenant } from "../support/servers/tenants.ts";
 
 /** With the settings of initdb: doctor finds nothing wrong with them. */
 const postgres = useOwnPostgres({});

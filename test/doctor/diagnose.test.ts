@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { Finding_Severity } from "../../clients/typescript/src/gen/onceward/v1/operator_pb.ts";
-import { useCliWorld } from "../helpers/processes/cli-world.ts";
+import { useCliWorld } from "../support/processes/cli-world.ts";
 
 // The tests' Postgres is fast, not durable.
 const UNSAFE = ["fsync_off", "synchronous_commit_off"];

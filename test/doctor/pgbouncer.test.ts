@@ -6,15 +6,15 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import pg from "pg";
 import { beforeEach, describe, expect, inject, onTestFinished, test } from "vitest";
-import { connectClient } from "../helpers/calls/clients.ts";
-import { complete, ORDER, success } from "../helpers/calls/verbs.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
-import { diagnoseDatabase } from "../helpers/doctor/diagnosis.ts";
-import { createWorkplace, startCommand } from "../helpers/processes/command.ts";
-import { runHere } from "../helpers/processes/run-here.ts";
-import { settingsFor } from "../helpers/processes/serve.ts";
-import { freePort } from "../helpers/redis/redis.ts";
-import { createTenant } from "../helpers/servers/tenants.ts";
+import { connectClient } from "../support/calls/clients.ts";
+import { complete, ORDER, success } from "../support/calls/verbs.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { diagnoseDatabase } from "../support/doctor/diagnosis.ts";
+import { createWorkplace, startCommand } from "../support/processes/command.ts";
+import { runHere } from "../support/processes/run-here.ts";
+import { settingsFor } from "../support/processes/serve.ts";
+import { freePort } from "../support/redis/redis.ts";
+import { createTenant } from "../support/servers/tenants.ts";
 
 /** Runs tests that need a PgBouncer; skips them if none is installed, which the setup prints. */
 function describeWithPgBouncer(title: string, tests: () => void): void {

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
-import { diagnoseDatabase } from "../helpers/doctor/diagnosis.ts";
-import { describeWithRedis, type RedisSettings, startRedis } from "../helpers/redis/redis.ts";
-import { startCluster, startSentinels } from "../helpers/redis/redis-topologies.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { diagnoseDatabase } from "../support/doctor/diagnosis.ts";
+import { describeWithRedis, type RedisSettings, startRedis } from "../support/redis/redis.ts";
+import { startCluster, startSentinels } from "../support/redis/redis-topologies.ts";
 
 let database: TestDatabase;
 

@@ -1,8 +1,8 @@
 import { expect, onTestFinished, test } from "vitest";
-import { setClockAhead, useSettableClock } from "../helpers/database/clock.ts";
-import { createTestDatabase } from "../helpers/database/database.ts";
-import { diagnoseDatabase } from "../helpers/doctor/diagnosis.ts";
-import { startTestServer } from "../helpers/servers/server.ts";
+import { setClockAhead, useSettableClock } from "../support/database/clock.ts";
+import { createTestDatabase } from "../support/database/database.ts";
+import { diagnoseDatabase } from "../support/doctor/diagnosis.ts";
+import { startTestServer } from "../support/servers/server.ts";
 
 test("a replica whose clock is wrong reports it, and doctor on another machine names the replica", async () => {
   const database = await createTestDatabase();

@@ -2,9 +2,9 @@ import { join } from "node:path";
 import pg from "pg";
 import { expect, onTestFinished, test } from "vitest";
 import { migrate } from "../../server/src/core/store/migrate.ts";
-import { useOwnPostgres } from "../helpers/database/own-postgres.ts";
-import { startStandby } from "../helpers/database/standby.ts";
-import { diagnoseDatabase } from "../helpers/doctor/diagnosis.ts";
+import { useOwnPostgres } from "../support/database/own-postgres.ts";
+import { startStandby } from "../support/database/standby.ts";
+import { diagnoseDatabase } from "../support/doctor/diagnosis.ts";
 
 const postgres = useOwnPostgres({});
 

@@ -3,10 +3,10 @@ import { access, constants, readFile } from "node:fs/promises";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
 import { findProgram } from "../../deploy/release/commands.ts";
-import { RABBITMQ_DIR } from "../helpers/brokers/rabbitmq-broker.ts";
-import { CHILD_ENVIRONMENT } from "../helpers/processes/child-environment.ts";
-import { createWorkplace, createWorkplaceWithCluster, type Workplace } from "../helpers/processes/command.ts";
-import { pressCtrlC, startDev } from "../helpers/processes/dev.ts";
+import { RABBITMQ_DIR } from "../support/brokers/rabbitmq-broker.ts";
+import { CHILD_ENVIRONMENT } from "../support/processes/child-environment.ts";
+import { createWorkplace, createWorkplaceWithCluster, type Workplace } from "../support/processes/command.ts";
+import { pressCtrlC, startDev } from "../support/processes/dev.ts";
 import { EXAMPLES, exampleFile } from "../tools/example.ts";
 
 const run = promisify(execFile);

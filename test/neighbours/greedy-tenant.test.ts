@@ -2,16 +2,16 @@ import { randomUUID } from "node:crypto";
 import { create, toBinary } from "@bufbuild/protobuf";
 import { beforeAll, expect, onTestFinished, test } from "vitest";
 import { ClaimRequestSchema } from "../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
-import { connectAdmin, type TenantAdminClient } from "../helpers/calls/admin.ts";
-import { type ItemRequest, runBatch } from "../helpers/calls/batches.ts";
-import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
-import { errorOf } from "../helpers/calls/errors.ts";
-import { grant, ORDER, seconds } from "../helpers/calls/verbs.ts";
-import { callHeaders, openUnaryConnection } from "../helpers/network/unary-connection.ts";
-import { readMetrics } from "../helpers/servers/metrics.ts";
-import { createApiKey, createTenant, type TestTenant } from "../helpers/servers/tenants.ts";
-import { useServer } from "../helpers/servers/use-server.ts";
-import { untilWaiting } from "../helpers/servers/waiters.ts";
+import { connectAdmin, type TenantAdminClient } from "../support/calls/admin.ts";
+import { type ItemRequest, runBatch } from "../support/calls/batches.ts";
+import { connectClient, type IdempotencyClient } from "../support/calls/clients.ts";
+import { errorOf } from "../support/calls/errors.ts";
+import { grant, ORDER, seconds } from "../support/calls/verbs.ts";
+import { callHeaders, openUnaryConnection } from "../support/network/unary-connection.ts";
+import { readMetrics } from "../support/servers/metrics.ts";
+import { createApiKey, createTenant, type TestTenant } from "../support/servers/tenants.ts";
+import { useServer } from "../support/servers/use-server.ts";
+import { untilWaiting } from "../support/servers/waiters.ts";
 
 // A greedy tenant loads each shared resource while another tenant calls. The other tenant must be served
 // before the greedy tenant's requests are done, in a number of statements that does not depend on their

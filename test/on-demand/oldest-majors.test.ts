@@ -1,7 +1,7 @@
 import { fileURLToPath } from "node:url";
 import { test } from "vitest";
-import { expectEveryEntryWorks } from "../helpers/packages/entries.ts";
-import { usePackedClient } from "../helpers/packages/packed-client.ts";
+import { expectEveryEntryWorks } from "../support/packages/entries.ts";
+import { usePackedClient } from "../support/packages/packed-client.ts";
 
 const packed = usePackedClient();
 const here = (name: string) => fileURLToPath(new URL(`node_modules/${name}`, import.meta.url));

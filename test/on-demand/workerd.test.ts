@@ -11,8 +11,8 @@ import { fileURLToPath } from "node:url";
 import { rolldown } from "rolldown";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { listen } from "../adapters/http/listen.ts";
-import { createTenant } from "../helpers/servers/tenants.ts";
-import { useServer } from "../helpers/servers/use-server.ts";
+import { createTenant } from "../support/servers/tenants.ts";
+import { useServer } from "../support/servers/use-server.ts";
 
 /** A running workerd, the runtime of Cloudflare Workers, that serves one Worker. */
 interface Workerd extends AsyncDisposable {

@@ -5,10 +5,10 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { promisify } from "node:util";
 import { beforeAll, expect, onTestFinished, test } from "vitest";
-import { createWorkplace } from "../helpers/processes/command.ts";
-import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
-import { createTenant } from "../helpers/servers/tenants.ts";
-import { useServer } from "../helpers/servers/use-server.ts";
+import { createWorkplace } from "../support/processes/command.ts";
+import { startTestServer, type TestServer } from "../support/servers/server.ts";
+import { createTenant } from "../support/servers/tenants.ts";
+import { useServer } from "../support/servers/use-server.ts";
 
 const run = promisify(execFile);
 const TIMEOUT_MS = 30_000;

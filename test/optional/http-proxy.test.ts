@@ -11,8 +11,8 @@ import { parseConfig, startProxy } from "@onceward/http-proxy";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { readEndpoint } from "../../clients/cli/src/probe/endpoint.ts";
 import { probe } from "../../clients/cli/src/probe/probe.ts";
-import { createTenant } from "../helpers/servers/tenants.ts";
-import { useServer } from "../helpers/servers/use-server.ts";
+import { createTenant } from "../support/servers/tenants.ts";
+import { useServer } from "../support/servers/use-server.ts";
 
 /** Services of other languages, which know nothing of idempotency keys, behind the proxy. */
 

@@ -11,7 +11,7 @@ import { type Message, PubSub } from "@google-cloud/pubsub";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { type MessageOptions, messageOnce, withKey } from "../../clients/typescript/src/pubsub.ts";
 import { cutOff, type Guarded, useGuards } from "../adapters/consumers/fixtures.ts";
-import { describeConsumerAdapter } from "../helpers/adapters/consumer-suite.ts";
+import { describeConsumerAdapter } from "../support/adapters/consumer-suite.ts";
 
 /** The real package against the Pub/Sub server of Google's own tests (Go's `pubsub/pstest`). */
 

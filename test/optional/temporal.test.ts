@@ -6,10 +6,10 @@ import { delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { usePackedClient } from "../helpers/packages/packed-client.ts";
-import { freePort } from "../helpers/redis/redis.ts";
-import { createTenant } from "../helpers/servers/tenants.ts";
-import { useServer } from "../helpers/servers/use-server.ts";
+import { usePackedClient } from "../support/packages/packed-client.ts";
+import { freePort } from "../support/redis/redis.ts";
+import { createTenant } from "../support/servers/tenants.ts";
+import { useServer } from "../support/servers/use-server.ts";
 
 /** The packed client beside Temporal's own packages and its development server. */
 

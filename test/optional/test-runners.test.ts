@@ -3,7 +3,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { beforeAll, describe, expect, test } from "vitest";
-import { usePackedClient } from "../helpers/packages/packed-client.ts";
+import { usePackedClient } from "../support/packages/packed-client.ts";
 
 const run = promisify(execFile);
 const INSTALL_TIMEOUT_MS = 300_000;

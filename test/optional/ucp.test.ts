@@ -11,8 +11,8 @@ import { parseConfig, startProxy } from "@onceward/http-proxy";
 import express from "express";
 import { expect, onTestFinished, test } from "vitest";
 import { listen } from "../adapters/http/listen.ts";
-import { createTenant } from "../helpers/servers/tenants.ts";
-import { useServer } from "../helpers/servers/use-server.ts";
+import { createTenant } from "../support/servers/tenants.ts";
+import { useServer } from "../support/servers/use-server.ts";
 
 /**
  * The idempotency tests of UCP's conformance suite (github.com/Universal-Commerce-Protocol/conformance), which is on no package

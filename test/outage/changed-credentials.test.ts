@@ -3,20 +3,20 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { migrate } from "../../server/src/core/store/migrate.ts";
-import { connectClient } from "../helpers/calls/clients.ts";
-import { grant, ORDER } from "../helpers/calls/verbs.ts";
-import { openDatabase } from "../helpers/database/database.ts";
-import { useOwnPostgres } from "../helpers/database/own-postgres.ts";
-import { describeWithRedis, startRedis } from "../helpers/redis/redis.ts";
+import { connectClient } from "../support/calls/clients.ts";
+import { grant, ORDER } from "../support/calls/verbs.ts";
+import { openDatabase } from "../support/database/database.ts";
+import { useOwnPostgres } from "../support/database/own-postgres.ts";
+import { describeWithRedis, startRedis } from "../support/redis/redis.ts";
 import {
   changePasswords,
   startCluster,
   startSentinels,
   type Topology,
-} from "../helpers/redis/redis-topologies.ts";
-import { repeatOften } from "../helpers/servers/fast-path.ts";
-import { startServerProcess } from "../helpers/servers/server-process.ts";
-import { createTenant } from "../helpers/servers/tenants.ts";
+} from "../support/redis/redis-topologies.ts";
+import { repeatOften } from "../support/servers/fast-path.ts";
+import { startServerProcess } from "../support/servers/server-process.ts";
+import { createTenant } from "../support/servers/tenants.ts";
 
 const postgres = useOwnPostgres();
 

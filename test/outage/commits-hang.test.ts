@@ -1,12 +1,12 @@
 import { expect, onTestFinished, test } from "vitest";
 import { migrate } from "../../server/src/core/store/migrate.ts";
-import { connectClient } from "../helpers/calls/clients.ts";
-import { errorOf } from "../helpers/calls/errors.ts";
-import { openDatabase } from "../helpers/database/database.ts";
-import { useOwnPostgres } from "../helpers/database/own-postgres.ts";
-import { readMetrics } from "../helpers/servers/metrics.ts";
-import { startTestServer } from "../helpers/servers/server.ts";
-import { createTenant } from "../helpers/servers/tenants.ts";
+import { connectClient } from "../support/calls/clients.ts";
+import { errorOf } from "../support/calls/errors.ts";
+import { openDatabase } from "../support/database/database.ts";
+import { useOwnPostgres } from "../support/database/own-postgres.ts";
+import { readMetrics } from "../support/servers/metrics.ts";
+import { startTestServer } from "../support/servers/server.ts";
+import { createTenant } from "../support/servers/tenants.ts";
 
 const POOL_SIZE = 3;
 const PATIENCE = { timeout: 60_000, interval: 100 };

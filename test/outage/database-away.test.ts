@@ -1,15 +1,15 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
-import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
-import { connectCrowd } from "../helpers/calls/crowd.ts";
-import { errorOf } from "../helpers/calls/errors.ts";
-import { expectReplays, startLoad } from "../helpers/calls/steady-load.ts";
-import { complete, grant, ORDER } from "../helpers/calls/verbs.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
-import { proxyDatabase } from "../helpers/database/database-proxy.ts";
-import type { TcpProxy } from "../helpers/network/tcp-proxy.ts";
-import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
-import { createTenant } from "../helpers/servers/tenants.ts";
+import { connectClient, type IdempotencyClient } from "../support/calls/clients.ts";
+import { connectCrowd } from "../support/calls/crowd.ts";
+import { errorOf } from "../support/calls/errors.ts";
+import { expectReplays, startLoad } from "../support/calls/steady-load.ts";
+import { complete, grant, ORDER } from "../support/calls/verbs.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { proxyDatabase } from "../support/database/database-proxy.ts";
+import type { TcpProxy } from "../support/network/tcp-proxy.ts";
+import { startTestServer, type TestServer } from "../support/servers/server.ts";
+import { createTenant } from "../support/servers/tenants.ts";
 
 let database: TestDatabase;
 let apiKey: string;

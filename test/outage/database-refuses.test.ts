@@ -1,14 +1,14 @@
 import type pg from "pg";
 import { beforeAll, expect, onTestFinished, test, vi } from "vitest";
-import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
-import { connectCrowd } from "../helpers/calls/crowd.ts";
-import { errorOf } from "../helpers/calls/errors.ts";
-import { expectReplays, startLoad } from "../helpers/calls/steady-load.ts";
-import { grant, ORDER, success } from "../helpers/calls/verbs.ts";
-import { openConnection } from "../helpers/database/connections.ts";
-import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
-import { createTenant, type TestTenant } from "../helpers/servers/tenants.ts";
-import { useServer } from "../helpers/servers/use-server.ts";
+import { connectClient, type IdempotencyClient } from "../support/calls/clients.ts";
+import { connectCrowd } from "../support/calls/crowd.ts";
+import { errorOf } from "../support/calls/errors.ts";
+import { expectReplays, startLoad } from "../support/calls/steady-load.ts";
+import { grant, ORDER, success } from "../support/calls/verbs.ts";
+import { openConnection } from "../support/database/connections.ts";
+import { startTestServer, type TestServer } from "../support/servers/server.ts";
+import { createTenant, type TestTenant } from "../support/servers/tenants.ts";
+import { useServer } from "../support/servers/use-server.ts";
 
 const { database, server } = useServer();
 let tenant: TestTenant;

@@ -1,15 +1,15 @@
 import type { ClientHttp2Session } from "node:http2";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { ClaimRequestSchema } from "../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
-import { connectClient } from "../helpers/calls/clients.ts";
-import { grant, ORDER } from "../helpers/calls/verbs.ts";
-import { lockRows, openConnection } from "../helpers/database/connections.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
-import { countRows } from "../helpers/database/time.ts";
-import { callRaw, connectHttp2, framed, grpcHeaders } from "../helpers/network/raw-grpc.ts";
-import { post } from "../helpers/network/raw-http.ts";
-import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
-import { createTenant, type TestTenant } from "../helpers/servers/tenants.ts";
+import { connectClient } from "../support/calls/clients.ts";
+import { grant, ORDER } from "../support/calls/verbs.ts";
+import { lockRows, openConnection } from "../support/database/connections.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { countRows } from "../support/database/time.ts";
+import { callRaw, connectHttp2, framed, grpcHeaders } from "../support/network/raw-grpc.ts";
+import { post } from "../support/network/raw-http.ts";
+import { startTestServer, type TestServer } from "../support/servers/server.ts";
+import { createTenant, type TestTenant } from "../support/servers/tenants.ts";
 
 let database: TestDatabase;
 let server: TestServer;

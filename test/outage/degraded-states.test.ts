@@ -1,16 +1,16 @@
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
 import { formatApiKey, generateApiKey } from "../../server/src/core/auth/api-key.ts";
-import { connectOperator, type OperatorClient } from "../helpers/calls/admin.ts";
-import { connectClient } from "../helpers/calls/clients.ts";
-import { ORDER } from "../helpers/calls/verbs.ts";
-import { openConnection, untilBlocked } from "../helpers/database/connections.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
-import { proxyDatabase } from "../helpers/database/database-proxy.ts";
-import { describeWithRedis, startRedis } from "../helpers/redis/redis.ts";
-import { repeatOften } from "../helpers/servers/fast-path.ts";
-import { readMetrics } from "../helpers/servers/metrics.ts";
-import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
-import { createTenant } from "../helpers/servers/tenants.ts";
+import { connectOperator, type OperatorClient } from "../support/calls/admin.ts";
+import { connectClient } from "../support/calls/clients.ts";
+import { ORDER } from "../support/calls/verbs.ts";
+import { openConnection, untilBlocked } from "../support/database/connections.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { proxyDatabase } from "../support/database/database-proxy.ts";
+import { describeWithRedis, startRedis } from "../support/redis/redis.ts";
+import { repeatOften } from "../support/servers/fast-path.ts";
+import { readMetrics } from "../support/servers/metrics.ts";
+import { startTestServer, type TestServer } from "../support/servers/server.ts";
+import { createTenant } from "../support/servers/tenants.ts";
 
 const PATIENCE = { timeout: 60_000 };
 /** The server's is a second. */

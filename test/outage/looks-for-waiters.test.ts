@@ -1,13 +1,13 @@
 import { expect, onTestFinished, test } from "vitest";
-import { connectClient } from "../helpers/calls/clients.ts";
-import { errorOf } from "../helpers/calls/errors.ts";
-import { granted } from "../helpers/calls/records.ts";
-import { grant, ORDER, seconds, success } from "../helpers/calls/verbs.ts";
-import { createTestDatabase } from "../helpers/database/database.ts";
-import { readMetrics } from "../helpers/servers/metrics.ts";
-import { startTestServer } from "../helpers/servers/server.ts";
-import { createTenant } from "../helpers/servers/tenants.ts";
-import { untilWaiting } from "../helpers/servers/waiters.ts";
+import { connectClient } from "../support/calls/clients.ts";
+import { errorOf } from "../support/calls/errors.ts";
+import { granted } from "../support/calls/records.ts";
+import { grant, ORDER, seconds, success } from "../support/calls/verbs.ts";
+import { createTestDatabase } from "../support/database/database.ts";
+import { readMetrics } from "../support/servers/metrics.ts";
+import { startTestServer } from "../support/servers/server.ts";
+import { createTenant } from "../support/servers/tenants.ts";
+import { untilWaiting } from "../support/servers/waiters.ts";
 
 const PATIENCE = { timeout: 30_000, interval: 20 };
 const OTHER = { ...ORDER, key: "order-2" };

@@ -3,10 +3,10 @@ import { ConnectError } from "@connectrpc/connect";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { ClaimRequestSchema } from "../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
 import { RequestInfoSchema } from "../../server/src/gen/google/rpc/error_details_pb.ts";
-import { connectClient, TRANSPORT_NAMES } from "../helpers/calls/clients.ts";
-import { errorOf } from "../helpers/calls/errors.ts";
-import { grant, ORDER, success } from "../helpers/calls/verbs.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
+import { connectClient, TRANSPORT_NAMES } from "../support/calls/clients.ts";
+import { errorOf } from "../support/calls/errors.ts";
+import { grant, ORDER, success } from "../support/calls/verbs.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
 import {
   END_HEADERS,
   END_STREAM,
@@ -14,12 +14,12 @@ import {
   frame,
   headerBlock,
   openHttp2,
-} from "../helpers/network/http2-frames.ts";
-import { openBatchStream } from "../helpers/network/open-batch-stream.ts";
-import { connectHttp2, framed, pathOf } from "../helpers/network/raw-grpc.ts";
-import { readMetrics } from "../helpers/servers/metrics.ts";
-import { type ServerProcess, startServerProcess } from "../helpers/servers/server-process.ts";
-import { createTenant, type TestTenant } from "../helpers/servers/tenants.ts";
+} from "../support/network/http2-frames.ts";
+import { openBatchStream } from "../support/network/open-batch-stream.ts";
+import { connectHttp2, framed, pathOf } from "../support/network/raw-grpc.ts";
+import { readMetrics } from "../support/servers/metrics.ts";
+import { type ServerProcess, startServerProcess } from "../support/servers/server-process.ts";
+import { createTenant, type TestTenant } from "../support/servers/tenants.ts";
 
 let database: TestDatabase;
 let server: ServerProcess;

@@ -1,16 +1,16 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { type ItemRequest, runBatch } from "../helpers/calls/batches.ts";
-import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
-import { errorOf } from "../helpers/calls/errors.ts";
-import { grant, ORDER, success } from "../helpers/calls/verbs.ts";
-import { openConnection, untilBlocked } from "../helpers/database/connections.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
-import { proxyDatabase } from "../helpers/database/database-proxy.ts";
-import { openBatchStream } from "../helpers/network/open-batch-stream.ts";
-import { connectHttp2 } from "../helpers/network/raw-grpc.ts";
-import { readMetrics } from "../helpers/servers/metrics.ts";
-import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
-import { createTenant, type TestTenant } from "../helpers/servers/tenants.ts";
+import { type ItemRequest, runBatch } from "../support/calls/batches.ts";
+import { connectClient, type IdempotencyClient } from "../support/calls/clients.ts";
+import { errorOf } from "../support/calls/errors.ts";
+import { grant, ORDER, success } from "../support/calls/verbs.ts";
+import { openConnection, untilBlocked } from "../support/database/connections.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { proxyDatabase } from "../support/database/database-proxy.ts";
+import { openBatchStream } from "../support/network/open-batch-stream.ts";
+import { connectHttp2 } from "../support/network/raw-grpc.ts";
+import { readMetrics } from "../support/servers/metrics.ts";
+import { startTestServer, type TestServer } from "../support/servers/server.ts";
+import { createTenant, type TestTenant } from "../support/servers/tenants.ts";
 
 let database: TestDatabase;
 

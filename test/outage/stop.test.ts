@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { connectClient } from "../helpers/calls/clients.ts";
-import { grant } from "../helpers/calls/verbs.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
-import { proxyDatabase } from "../helpers/database/database-proxy.ts";
-import { startTestServer } from "../helpers/servers/server.ts";
-import { createTenant } from "../helpers/servers/tenants.ts";
+import { connectClient } from "../support/calls/clients.ts";
+import { grant } from "../support/calls/verbs.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { proxyDatabase } from "../support/database/database-proxy.ts";
+import { startTestServer } from "../support/servers/server.ts";
+import { createTenant } from "../support/servers/tenants.ts";
 
 /** Far less than any statement's own limit, so that a statement that fails by its limit shows in the log. */
 const STORE_MS = 500;

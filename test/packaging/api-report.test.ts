@@ -8,9 +8,9 @@ import {
   exportsOf,
   isGenerated,
   reachable,
-} from "../helpers/packages/api-report.ts";
-import { readSurface, type Surface } from "../helpers/packages/declarations.ts";
-import { parseDeclarations } from "../helpers/packages/parse-declarations.ts";
+} from "../support/packages/api-report.ts";
+import { readSurface, type Surface } from "../support/packages/declarations.ts";
+import { parseDeclarations } from "../support/packages/parse-declarations.ts";
 
 const CLIENT = new URL("../../clients/typescript/", import.meta.url);
 

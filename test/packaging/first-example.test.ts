@@ -5,10 +5,10 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { createOnceward } from "@onceward/client";
 import { expect, test } from "vitest";
-import { findNodes, linkPackages, typeErrors, usePackedClient } from "../helpers/packages/packed-client.ts";
-import { createWorkplaceWithCluster } from "../helpers/processes/command.ts";
-import { pressCtrlC, startDev } from "../helpers/processes/dev.ts";
-import { codeBlocks, firstBlock } from "../helpers/processes/readme.ts";
+import { findNodes, linkPackages, typeErrors, usePackedClient } from "../support/packages/packed-client.ts";
+import { createWorkplaceWithCluster } from "../support/processes/command.ts";
+import { pressCtrlC, startDev } from "../support/processes/dev.ts";
+import { codeBlocks, firstBlock } from "../support/processes/readme.ts";
 
 const run = promisify(execFile);
 const README = "clients/typescript/README.md";

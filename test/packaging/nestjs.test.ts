@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
-import { compile, linkPackages, usePackedClient } from "../helpers/packages/packed-client.ts";
+import { compile, linkPackages, usePackedClient } from "../support/packages/packed-client.ts";
 
 const run = promisify(execFile);
 const APP = fileURLToPath(new URL("nestjs/", import.meta.url));

@@ -3,7 +3,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { beforeAll, expect, test } from "vitest";
-import { compile, linkPackages, usePackedClient } from "../helpers/packages/packed-client.ts";
+import { compile, linkPackages, usePackedClient } from "../support/packages/packed-client.ts";
 
 const run = promisify(execFile);
 const TIMEOUT_MS = 120_000;

@@ -6,8 +6,8 @@ import { gzipSync } from "node:zlib";
 import { rolldown } from "rolldown";
 import { expect, test } from "vitest";
 import { publishProblems, typeProblems } from "../../deploy/release/checks/package-problems.ts";
-import { entriesOf, expectEveryEntryWorks, importsOf } from "../helpers/packages/entries.ts";
-import { findNodes, linkPackages, typeErrors, usePackedClient } from "../helpers/packages/packed-client.ts";
+import { entriesOf, expectEveryEntryWorks, importsOf } from "../support/packages/entries.ts";
+import { findNodes, linkPackages, typeErrors, usePackedClient } from "../support/packages/packed-client.ts";
 
 const run = promisify(execFile);
 const LOAD_TIMEOUT_MS = 120_000;

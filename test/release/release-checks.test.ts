@@ -19,7 +19,7 @@ import { relativeLinks, releasedReadme } from "../../deploy/release/readme-links
 import { bomOf, type Lock, productionPackages } from "../../deploy/release/sbom.ts";
 import { PACKAGE_DIRS } from "../../deploy/release/stage.ts";
 import { formatApiKey, generateApiKey } from "../../server/src/core/auth/api-key.ts";
-import { makeCertificate } from "../helpers/network/certificates.ts";
+import { makeCertificate } from "../support/network/certificates.ts";
 
 const run = promisify(execFile);
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));

@@ -3,9 +3,9 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
 import { SECRETS, VARIABLES } from "../../server/src/core/config/variables.ts";
-import { chartFiles, withPlaceholders } from "../helpers/chart/chart-files.ts";
-import { configSchema, SET_BY_CHART } from "../helpers/chart/config-schema.ts";
-import { CHART, readChartValues, valueAt } from "../helpers/chart/values.ts";
+import { chartFiles, withPlaceholders } from "../support/chart/chart-files.ts";
+import { configSchema, SET_BY_CHART } from "../support/chart/config-schema.ts";
+import { CHART, readChartValues, valueAt } from "../support/chart/values.ts";
 
 const values = parse(readFileSync(join(CHART, "values.yaml"), "utf8"));
 

@@ -12,7 +12,7 @@ import { parse } from "yaml";
 import { readConfig } from "../../server/src/core/config/config.ts";
 import { VARIABLES } from "../../server/src/core/config/variables.ts";
 import { VERSION } from "../../server/src/version.ts";
-import { makeCertificate, tlsSettings } from "../helpers/network/certificates.ts";
+import { makeCertificate, tlsSettings } from "../support/network/certificates.ts";
 
 const run = promisify(execFile);
 const TIMEOUT_MS = 20_000;

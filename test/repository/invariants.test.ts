@@ -1,8 +1,8 @@
 import { readdir, readFile } from "node:fs/promises";
 import { expect, test } from "vitest";
 
-const HISTORY = new URL("../tools/history/", import.meta.url);
-const CHAOS = new URL("../tools/chaos/", import.meta.url);
+const HISTORY = new URL("../lab/history/", import.meta.url);
+const CHAOS = new URL("../lab/chaos/", import.meta.url);
 
 /** Returns the numbers that an expression captures in a text, each once, in order. */
 function numbersIn(text: string, expression: RegExp): readonly number[] {

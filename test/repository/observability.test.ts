@@ -10,7 +10,7 @@ import {
   PANELS,
   RECORDINGS,
   readRepositoryFile,
-} from "../helpers/deploy/expressions.ts";
+} from "../support/deploy/expressions.ts";
 
 const METRICS_PAGE = readRepositoryFile("server/metrics.md");
 const RUNBOOK = readRepositoryFile("deploy/runbook.md");

@@ -2,10 +2,10 @@ import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import { oncewardProblem, serverProblem } from "../helpers/pages/onceward.ts";
-import { commandsOf, type Words } from "../helpers/pages/shell.ts";
+import { LAB } from "../lab/main.ts";
+import { oncewardProblem, serverProblem } from "../support/pages/onceward.ts";
+import { commandsOf, type Words } from "../support/pages/shell.ts";
 import { EXAMPLES } from "../tools/example.ts";
-import { LAB } from "../tools/lab.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const PAGES = execFileSync("git", ["ls-files", "*.md"], { cwd: ROOT, encoding: "utf8" }).trim().split("\n");

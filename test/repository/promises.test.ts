@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { BOUNDS, changedTenfold } from "../tools/promises/bounds.ts";
+import { BOUNDS, changedTenfold } from "../lab/promises/bounds.ts";
 
 const root = new URL("../../", import.meta.url);
 

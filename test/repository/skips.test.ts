@@ -4,8 +4,8 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, onTestFinished, test } from "vitest";
-import { refuseUnlisted, skippedByGo, skippedByPytest } from "../helpers/packages/suite-skips.ts";
 import { SKIPS } from "../skips.ts";
+import { refuseUnlisted, skippedByGo, skippedByPytest } from "../support/packages/suite-skips.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const VITEST = join(ROOT, "node_modules/vitest/vitest.mjs");
@@ -16,7 +16,7 @@ async function runTests(source: string, isCi: boolean) {
   const dir = await mkdtemp(join(ROOT, "node_modules/.cache/skips-"));
   onTestFinished(() => rm(dir, { recursive: true, force: true }));
   await writeFile(join(dir, "a.test.ts"), `import { expect, test } from "vitest";\n${source}`);
-  const report = `import { RunReport } from ${JSON.stringify(join(ROOT, "test/helpers/run-report.ts"))};`;
+  const report = `import { RunReport } from ${JSON.stringify(join(ROOT, "test/support/run-report.ts"))};`;
   const config = `{ test: { include: ["a.test.ts"], reporters: [new RunReport(${isCi})] } }`;
   await writeFile(join(dir, "vitest.config.ts"), `${report}\nexport default ${config};\n`);
   const { status, stderr } = spawnSync(process.execPath, [VITEST, "run", "--root", dir], {

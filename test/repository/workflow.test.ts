@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { addressesOf } from "../../deploy/release/addresses.ts";
 import { PACKAGE_DIRS } from "../../deploy/release/stage.ts";
-import { LAB } from "../tools/lab.ts";
+import { LAB } from "../lab/main.ts";
 
 interface Step {
   readonly uses?: string;

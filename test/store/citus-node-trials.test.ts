@@ -1,9 +1,9 @@
 import { expect, onTestFinished, test, vi } from "vitest";
 import { StatementFailed } from "../../server/src/core/store/statement-errors.ts";
 import { createNodes } from "../../server/src/features/citus/nodes.ts";
-import { openStorePool } from "../helpers/database/connections.ts";
-import { createTestDatabase } from "../helpers/database/database.ts";
-import { proxyDatabase } from "../helpers/database/database-proxy.ts";
+import { openStorePool } from "../support/database/connections.ts";
+import { createTestDatabase } from "../support/database/database.ts";
+import { proxyDatabase } from "../support/database/database-proxy.ts";
 
 const NODE = { id: 1, host: "node", port: 5432 };
 const PATIENCE = { timeout: 30_000, interval: 50 };

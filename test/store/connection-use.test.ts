@@ -12,7 +12,7 @@ import {
   type Runner,
 } from "../../server/src/core/store/pool.ts";
 import type { RecordLoss } from "../../server/src/records/late-keys.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
 
 let database: TestDatabase;
 

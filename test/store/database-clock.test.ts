@@ -37,25 +37,25 @@ import { UNLIMITED } from "../../server/src/records/engine/fair-queue.ts";
 import { PLAIN_VALUES } from "../../server/src/records/engine/record-values.ts";
 import { createRecordStore } from "../../server/src/records/record-store.ts";
 import { createTokenFloor } from "../../server/src/records/token-floor.ts";
-import { connectAdmin, connectOperator } from "../helpers/calls/admin.ts";
-import { connectClient } from "../helpers/calls/clients.ts";
-import { claimCommand } from "../helpers/calls/domain.ts";
-import { ageRecords, granted } from "../helpers/calls/records.ts";
-import { RELEASE } from "../helpers/calls/resolutions.ts";
-import { complete, grant, lookUp, ORDER, success } from "../helpers/calls/verbs.ts";
-import { setClockAhead, useSettableClock } from "../helpers/database/clock.ts";
-import { openStorePool } from "../helpers/database/connections.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
-import { anyTurn } from "../helpers/database/jobs.ts";
-import { countRows } from "../helpers/database/time.ts";
-import { readMetrics } from "../helpers/servers/metrics.ts";
-import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
+import { connectAdmin, connectOperator } from "../support/calls/admin.ts";
+import { connectClient } from "../support/calls/clients.ts";
+import { claimCommand } from "../support/calls/domain.ts";
+import { ageRecords, granted } from "../support/calls/records.ts";
+import { RELEASE } from "../support/calls/resolutions.ts";
+import { complete, grant, lookUp, ORDER, success } from "../support/calls/verbs.ts";
+import { setClockAhead, useSettableClock } from "../support/database/clock.ts";
+import { openStorePool } from "../support/database/connections.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { anyTurn } from "../support/database/jobs.ts";
+import { countRows } from "../support/database/time.ts";
+import { readMetrics } from "../support/servers/metrics.ts";
+import { startTestServer, type TestServer } from "../support/servers/server.ts";
 import {
   createApiKey,
   createTenant,
   setNamespacePolicy,
   type TestTenant,
-} from "../helpers/servers/tenants.ts";
+} from "../support/servers/tenants.ts";
 import { NO_LOAD } from "./stale-statistics/installation.ts";
 
 const OLDEST_FIRST = { state: Record_State.AMBIGUOUS, order: ListRecordsRequest_Order.LEASE_EXPIRY };

@@ -3,10 +3,10 @@ import type { Pool, Runner } from "../../server/src/core/store/pool.ts";
 import { forgetPage, removePage } from "../../server/src/features/jobs/store/forget-records.ts";
 import type { PageOutcome, RecordPage } from "../../server/src/features/jobs/store/record-page.ts";
 import { type BatchDone, type JobSelection, workBatch } from "../../server/src/features/jobs/work-batch.ts";
-import { openStorePool } from "../helpers/database/connections.ts";
-import { CROWDED_TENANT, fillTables } from "../helpers/database/crowded-tables.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
-import { blocksRead, type Explained, explainingPool } from "../helpers/database/plans.ts";
+import { openStorePool } from "../support/database/connections.ts";
+import { CROWDED_TENANT, fillTables } from "../support/database/crowded-tables.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { blocksRead, type Explained, explainingPool } from "../support/database/plans.ts";
 
 const PAGES = 50;
 const ROWS_PER_PAGE = 40;

@@ -6,17 +6,17 @@ import { Result_Kind } from "../../clients/typescript/src/gen/onceward/v1/record
 import { STORED_BYTES } from "../../server/src/core/store/tenants/tenant-totals.ts";
 import { encodeMetadata } from "../../server/src/records/result-bytes.ts";
 import { digestResult } from "../../server/src/records/result-digest.ts";
-import { connectAdmin, createWorld, type TenantAdminClient } from "../helpers/calls/admin.ts";
-import { connectClient } from "../helpers/calls/clients.ts";
-import { errorOf } from "../helpers/calls/errors.ts";
-import { ageRecords, endLeases, granted } from "../helpers/calls/records.ts";
-import { completeWith, FORGET, resolve } from "../helpers/calls/resolutions.ts";
-import { bytes, complete, grant, lookUp, ORDER, success } from "../helpers/calls/verbs.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
-import { encryptionKeys, keyText } from "../helpers/servers/encryption.ts";
-import { readMetrics } from "../helpers/servers/metrics.ts";
-import { startTestServer } from "../helpers/servers/server.ts";
-import { createTenant, type TestTenant } from "../helpers/servers/tenants.ts";
+import { connectAdmin, createWorld, type TenantAdminClient } from "../support/calls/admin.ts";
+import { connectClient } from "../support/calls/clients.ts";
+import { errorOf } from "../support/calls/errors.ts";
+import { ageRecords, endLeases, granted } from "../support/calls/records.ts";
+import { completeWith, FORGET, resolve } from "../support/calls/resolutions.ts";
+import { bytes, complete, grant, lookUp, ORDER, success } from "../support/calls/verbs.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { encryptionKeys, keyText } from "../support/servers/encryption.ts";
+import { readMetrics } from "../support/servers/metrics.ts";
+import { startTestServer } from "../support/servers/server.ts";
+import { createTenant, type TestTenant } from "../support/servers/tenants.ts";
 
 let database: TestDatabase;
 

@@ -1,11 +1,11 @@
 import { expect, onTestFinished, test } from "vitest";
-import { connectClient } from "../helpers/calls/clients.ts";
-import { endLeases } from "../helpers/calls/records.ts";
-import { fingerprintOf, success } from "../helpers/calls/verbs.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
-import { startTestServer } from "../helpers/servers/server.ts";
-import { createTenant } from "../helpers/servers/tenants.ts";
-import { useServer } from "../helpers/servers/use-server.ts";
+import { connectClient } from "../support/calls/clients.ts";
+import { endLeases } from "../support/calls/records.ts";
+import { fingerprintOf, success } from "../support/calls/verbs.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { startTestServer } from "../support/servers/server.ts";
+import { createTenant } from "../support/servers/tenants.ts";
+import { useServer } from "../support/servers/use-server.ts";
 
 const BATCHES = 20;
 const BATCH = 200;

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { limitLocks } from "../../server/src/core/store/limit-locks.ts";
 import type { Runner } from "../../server/src/core/store/pool.ts";
-import { openConnection, openStorePool } from "../helpers/database/connections.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
+import { openConnection, openStorePool } from "../support/database/connections.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
 
 let database: TestDatabase;
 

@@ -5,13 +5,13 @@ import { createDepthOf } from "../../server/src/features/insight/domain/depth.ts
 import type { FirstClaim } from "../../server/src/features/insight/first-claims.ts";
 import { createSampler, type Sampler } from "../../server/src/features/insight/sampler.ts";
 import { latenessBucket } from "../../server/src/features/usage/lateness.ts";
-import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
-import { ageRecords } from "../helpers/calls/records.ts";
-import { complete, grant, ORDER } from "../helpers/calls/verbs.ts";
-import { openStorePool } from "../helpers/database/connections.ts";
-import { countRows, forgetRecords } from "../helpers/database/time.ts";
-import { createTenant, type TestTenant } from "../helpers/servers/tenants.ts";
-import { useServer } from "../helpers/servers/use-server.ts";
+import { connectClient, type IdempotencyClient } from "../support/calls/clients.ts";
+import { ageRecords } from "../support/calls/records.ts";
+import { complete, grant, ORDER } from "../support/calls/verbs.ts";
+import { openStorePool } from "../support/database/connections.ts";
+import { countRows, forgetRecords } from "../support/database/time.ts";
+import { createTenant, type TestTenant } from "../support/servers/tenants.ts";
+import { useServer } from "../support/servers/use-server.ts";
 
 const RETENTION_S = 3600;
 const { database, server } = useServer({ ONCEWARD_SWEEP_INTERVAL: "100ms", ONCEWARD_USAGE_FLUSH: "100ms" });

@@ -1,10 +1,10 @@
 import { beforeEach, expect, onTestFinished, test } from "vitest";
-import { connectClient } from "../helpers/calls/clients.ts";
-import { errorOf } from "../helpers/calls/errors.ts";
-import { complete, grant, ORDER } from "../helpers/calls/verbs.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
-import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
-import { createApiKey, createTenant } from "../helpers/servers/tenants.ts";
+import { connectClient } from "../support/calls/clients.ts";
+import { errorOf } from "../support/calls/errors.ts";
+import { complete, grant, ORDER } from "../support/calls/verbs.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { startTestServer, type TestServer } from "../support/servers/server.ts";
+import { createApiKey, createTenant } from "../support/servers/tenants.ts";
 
 /** A replica looks every 3 s. The rest is for a busy machine. */
 const PATIENCE = { timeout: 30_000, interval: 100 };

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { openPool, type Pool } from "../../server/src/core/store/pool.ts";
 import { joinStatements } from "../../server/src/features/citus/node-pool.ts";
 import type { ShardStatement } from "../../server/src/features/citus/shard-statement.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
 
 let database: TestDatabase;
 let pool: Pool;

@@ -12,8 +12,8 @@ import {
 import { UNLIMITED } from "../../server/src/records/engine/fair-queue.ts";
 import type { ClaimCommand } from "../../server/src/records/record.ts";
 import { createRecordStore } from "../../server/src/records/record-store.ts";
-import { claimCommand } from "../helpers/calls/domain.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
+import { claimCommand } from "../support/calls/domain.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
 
 const NO_DEADLINE: Deadline = { atMs: Number.POSITIVE_INFINITY, cancelled: false };
 const MINUTE_MS = 60_000;

@@ -3,9 +3,9 @@ import type { Deadline } from "../../server/src/core/domain/operation.ts";
 import { policyFor, type Tenant } from "../../server/src/core/domain/tenant.ts";
 import type { Statement } from "../../server/src/core/store/pool.ts";
 import { createFindTenants } from "../../server/src/core/store/tenants/tenants.ts";
-import { openStorePool } from "../helpers/database/connections.ts";
-import { createTestDatabase } from "../helpers/database/database.ts";
-import { createTenant, type PolicyColumns, setNamespacePolicy } from "../helpers/servers/tenants.ts";
+import { openStorePool } from "../support/database/connections.ts";
+import { createTestDatabase } from "../support/database/database.ts";
+import { createTenant, type PolicyColumns, setNamespacePolicy } from "../support/servers/tenants.ts";
 
 const WHENEVER: Deadline = { atMs: Number.POSITIVE_INFINITY, cancelled: false };
 

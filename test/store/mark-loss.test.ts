@@ -2,11 +2,11 @@ import { readFile } from "node:fs/promises";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { expect, test } from "vitest";
 import { findTenantsThatHold } from "../../server/src/features/jobs/ambiguous-counter.ts";
-import { createWorld } from "../helpers/calls/admin.ts";
-import { ageRecords, endLeases } from "../helpers/calls/records.ts";
-import { grant, lookUp, ORDER } from "../helpers/calls/verbs.ts";
-import { openStorePool } from "../helpers/database/connections.ts";
-import { useServer } from "../helpers/servers/use-server.ts";
+import { createWorld } from "../support/calls/admin.ts";
+import { ageRecords, endLeases } from "../support/calls/records.ts";
+import { grant, lookUp, ORDER } from "../support/calls/verbs.ts";
+import { openStorePool } from "../support/database/connections.ts";
+import { useServer } from "../support/servers/use-server.ts";
 
 const { database, server } = useServer();
 const MARK_LOSS = await readFile(new URL("../../deploy/postgres/mark-loss.sql", import.meta.url), "utf8");

@@ -1,10 +1,10 @@
 import { expect, onTestFinished, test } from "vitest";
 import { migrate } from "../../server/src/core/store/migrate.ts";
-import { connectClient } from "../helpers/calls/clients.ts";
-import { complete, grant, ORDER, success } from "../helpers/calls/verbs.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
-import { startTestServer } from "../helpers/servers/server.ts";
-import { createTenant } from "../helpers/servers/tenants.ts";
+import { connectClient } from "../support/calls/clients.ts";
+import { complete, grant, ORDER, success } from "../support/calls/verbs.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { startTestServer } from "../support/servers/server.ts";
+import { createTenant } from "../support/servers/tenants.ts";
 
 async function newDatabase(template?: string): Promise<TestDatabase> {
   const database = await createTestDatabase(template);

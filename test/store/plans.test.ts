@@ -5,8 +5,8 @@ import { findResolved } from "../../server/src/records/claim/find-resolved.ts";
 import { UNLIMITED } from "../../server/src/records/engine/fair-queue.ts";
 import { createRecordStore, type RecordStore } from "../../server/src/records/record-store.ts";
 import { digestResult } from "../../server/src/records/result-digest.ts";
-import { claimCommand } from "../helpers/calls/domain.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
+import { claimCommand } from "../support/calls/domain.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
 
 const ROWS = 100_000;
 const ROWS_PER_INSERT = 5000;

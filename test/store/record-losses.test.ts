@@ -2,9 +2,9 @@ import { beforeEach, expect, onTestFinished, test } from "vitest";
 import type { InstallationWatch } from "../../server/src/core/background/installation-watch.ts";
 import { raiseTokenFloor } from "../../server/src/core/store/installation.ts";
 import type { Pool } from "../../server/src/core/store/pool.ts";
-import { openStorePool } from "../helpers/database/connections.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
-import { createWatch } from "../helpers/database/installation-watch.ts";
+import { openStorePool } from "../support/database/connections.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { createWatch } from "../support/database/installation-watch.ts";
 
 let database: TestDatabase;
 let pool: Pool;

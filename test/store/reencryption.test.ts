@@ -12,15 +12,15 @@ import { createRecordEncryption } from "../../server/src/features/encryption/rec
 import { reencryptPage } from "../../server/src/features/encryption/reencrypt-records.ts";
 import { createReencryption } from "../../server/src/features/encryption/reencryption.ts";
 import type { RecordValues } from "../../server/src/records/engine/record-values.ts";
-import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
-import { bytes, complete, grant, lookUp, success } from "../helpers/calls/verbs.ts";
-import { openStorePool } from "../helpers/database/connections.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
-import { encryptionKeys } from "../helpers/servers/encryption.ts";
-import { startRepeats } from "../helpers/servers/fast-path.ts";
-import { readMetrics } from "../helpers/servers/metrics.ts";
-import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
-import { createTenant, type TestTenant } from "../helpers/servers/tenants.ts";
+import { connectClient, type IdempotencyClient } from "../support/calls/clients.ts";
+import { bytes, complete, grant, lookUp, success } from "../support/calls/verbs.ts";
+import { openStorePool } from "../support/database/connections.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { encryptionKeys } from "../support/servers/encryption.ts";
+import { startRepeats } from "../support/servers/fast-path.ts";
+import { readMetrics } from "../support/servers/metrics.ts";
+import { startTestServer, type TestServer } from "../support/servers/server.ts";
+import { createTenant, type TestTenant } from "../support/servers/tenants.ts";
 
 type KeyIds = readonly (number | "none")[];
 

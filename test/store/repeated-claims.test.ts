@@ -1,10 +1,10 @@
 import { beforeAll, expect, test } from "vitest";
 import { Result_Kind } from "../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
-import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
-import { granted } from "../helpers/calls/records.ts";
-import { lockRows, openConnection } from "../helpers/database/connections.ts";
-import { createTenant, type TestTenant } from "../helpers/servers/tenants.ts";
-import { useServer } from "../helpers/servers/use-server.ts";
+import { connectClient, type IdempotencyClient } from "../support/calls/clients.ts";
+import { granted } from "../support/calls/records.ts";
+import { lockRows, openConnection } from "../support/database/connections.ts";
+import { createTenant, type TestTenant } from "../support/servers/tenants.ts";
+import { useServer } from "../support/servers/use-server.ts";
 
 const { database, server } = useServer({ ONCEWARD_CACHE_MIB: "0" });
 let tenant: TestTenant;

@@ -5,8 +5,8 @@ import { openPool, type Pool } from "../../server/src/core/store/pool.ts";
 import { UNLIMITED } from "../../server/src/records/engine/fair-queue.ts";
 import type { LiveRecord, Result } from "../../server/src/records/record.ts";
 import { createRecordStore, type RecordStore } from "../../server/src/records/record-store.ts";
-import { claimCommand } from "../helpers/calls/domain.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
+import { claimCommand } from "../support/calls/domain.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
 
 const NO_DEADLINE = { atMs: Number.POSITIVE_INFINITY, cancelled: false };
 const LARGE = { namespace: "large", count: 40, bytes: 1024 * 1024, metadataBytes: 0 };

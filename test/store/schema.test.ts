@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
-import { dumpSchema, SCHEMA_FILE } from "../helpers/database/schema-dump.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { dumpSchema, SCHEMA_FILE } from "../support/database/schema-dump.ts";
 
 let database: TestDatabase;
 

@@ -2,18 +2,18 @@ import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { timestampMs } from "../../server/src/core/messages/violations.ts";
 import { openPool } from "../../server/src/core/store/pool.ts";
 import { createFindTenants } from "../../server/src/core/store/tenants/tenants.ts";
-import { runBatch } from "../helpers/calls/batches.ts";
-import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
-import { endLeases } from "../helpers/calls/records.ts";
-import { grant, success } from "../helpers/calls/verbs.ts";
+import { runBatch } from "../support/calls/batches.ts";
+import { connectClient, type IdempotencyClient } from "../support/calls/clients.ts";
+import { endLeases } from "../support/calls/records.ts";
+import { grant, success } from "../support/calls/verbs.ts";
 import {
   createTestDatabase,
   openDatabase,
   openNodes,
   type TestDatabase,
-} from "../helpers/database/database.ts";
-import { startTestServer } from "../helpers/servers/server.ts";
-import { createTenant, type TestTenant } from "../helpers/servers/tenants.ts";
+} from "../support/database/database.ts";
+import { startTestServer } from "../support/servers/server.ts";
+import { createTenant, type TestTenant } from "../support/servers/tenants.ts";
 
 /** Each is unlike Postgres' default, and may be set for a database or a role. */
 const HOSTILE_SETTINGS = {

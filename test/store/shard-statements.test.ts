@@ -7,8 +7,8 @@ import { UNLIMITED } from "../../server/src/records/engine/fair-queue.ts";
 import type { Result } from "../../server/src/records/record.ts";
 import { createRecordStore, type RecordStore } from "../../server/src/records/record-store.ts";
 import { digestResult } from "../../server/src/records/result-digest.ts";
-import { claimCommand, DONE } from "../helpers/calls/domain.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
+import { claimCommand, DONE } from "../support/calls/domain.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
 
 const NO_DEADLINE: Deadline = { atMs: Number.POSITIVE_INFINITY, cancelled: false };
 /** Too large to be read with its record. */

@@ -6,9 +6,9 @@ import {
   mayHaveLiveRecords,
 } from "../../server/src/features/jobs/store/restamp-records.ts";
 import { readUsage } from "../../server/src/features/usage/store/usage.ts";
-import { CROWDED_TENANT, fillTables } from "../helpers/database/crowded-tables.ts";
-import { isOtherPostgres, isPostgresBetween, type TestDatabase } from "../helpers/database/database.ts";
-import { type Explained, explainingPool, rowsProcessed } from "../helpers/database/plans.ts";
+import { CROWDED_TENANT, fillTables } from "../support/database/crowded-tables.ts";
+import { isOtherPostgres, isPostgresBetween, type TestDatabase } from "../support/database/database.ts";
+import { type Explained, explainingPool, rowsProcessed } from "../support/database/plans.ts";
 import { ADMINISTRATION_WORK } from "./stale-statistics/administration.ts";
 import { CITUS_WORK } from "./stale-statistics/citus.ts";
 import { CONSOLE_WORK } from "./stale-statistics/console.ts";

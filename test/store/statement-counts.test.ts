@@ -1,12 +1,12 @@
 import { afterEach, beforeAll, expect, test } from "vitest";
 import { Result_Kind } from "../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
-import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
-import { connectCrowd } from "../helpers/calls/crowd.ts";
-import { granted, grantsAmong } from "../helpers/calls/records.ts";
-import { keysOfOneShard } from "../helpers/database/shards.ts";
-import { statementsDuring } from "../helpers/database/statements.ts";
-import { createTenant, type TestTenant } from "../helpers/servers/tenants.ts";
-import { useServer } from "../helpers/servers/use-server.ts";
+import { connectClient, type IdempotencyClient } from "../support/calls/clients.ts";
+import { connectCrowd } from "../support/calls/crowd.ts";
+import { granted, grantsAmong } from "../support/calls/records.ts";
+import { keysOfOneShard } from "../support/database/shards.ts";
+import { statementsDuring } from "../support/database/statements.ts";
+import { createTenant, type TestTenant } from "../support/servers/tenants.ts";
+import { useServer } from "../support/servers/use-server.ts";
 
 const { database, server } = useServer();
 let tenant: TestTenant;

@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from "vitest";
 import { createStorageTotals } from "../../server/src/core/admission/storage-totals.ts";
-import { openStorePool } from "../helpers/database/connections.ts";
-import { createTestDatabase } from "../helpers/database/database.ts";
+import { openStorePool } from "../support/database/connections.ts";
+import { createTestDatabase } from "../support/database/database.ts";
 
 test("the changes of all tenants are stored, however many change", async () => {
   const database = await createTestDatabase();

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { sweepBatch } from "../../server/src/records/sweep.ts";
-import { openStorePool } from "../helpers/database/connections.ts";
-import { createTestDatabase, isCitus, type TestDatabase } from "../helpers/database/database.ts";
-import { readMetrics } from "../helpers/servers/metrics.ts";
-import { startTestServer } from "../helpers/servers/server.ts";
+import { openStorePool } from "../support/database/connections.ts";
+import { createTestDatabase, isCitus, type TestDatabase } from "../support/database/database.ts";
+import { readMetrics } from "../support/servers/metrics.ts";
+import { startTestServer } from "../support/servers/server.ts";
 
 let database: TestDatabase;
 

@@ -1,10 +1,10 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { BatchResponseItem } from "../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
-import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
-import { sweep } from "../helpers/database/time.ts";
-import { createTenant, type TestTenant } from "../helpers/servers/tenants.ts";
-import { useServer } from "../helpers/servers/use-server.ts";
+import { connectClient, type IdempotencyClient } from "../support/calls/clients.ts";
+import { sweep } from "../support/database/time.ts";
+import { createTenant, type TestTenant } from "../support/servers/tenants.ts";
+import { useServer } from "../support/servers/use-server.ts";
 
 const RUNS = 30;
 const MAX_RECORDS = 60;

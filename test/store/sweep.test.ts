@@ -1,14 +1,14 @@
 import { expect, onTestFinished, test } from "vitest";
 import { FENCING_MARGIN_MS } from "../../server/src/records/engine/record-row.ts";
 import { sweepBatch } from "../../server/src/records/sweep.ts";
-import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
-import { ageRecords, granted } from "../helpers/calls/records.ts";
-import { complete, failure, grant, lookUp, ORDER, seconds, success } from "../helpers/calls/verbs.ts";
-import { openStorePool } from "../helpers/database/connections.ts";
-import { countRows, sweep } from "../helpers/database/time.ts";
-import { startTestServer } from "../helpers/servers/server.ts";
-import { createTenant, type PolicyColumns, type TestTenant } from "../helpers/servers/tenants.ts";
-import { useServer } from "../helpers/servers/use-server.ts";
+import { connectClient, type IdempotencyClient } from "../support/calls/clients.ts";
+import { ageRecords, granted } from "../support/calls/records.ts";
+import { complete, failure, grant, lookUp, ORDER, seconds, success } from "../support/calls/verbs.ts";
+import { openStorePool } from "../support/database/connections.ts";
+import { countRows, sweep } from "../support/database/time.ts";
+import { startTestServer } from "../support/servers/server.ts";
+import { createTenant, type PolicyColumns, type TestTenant } from "../support/servers/tenants.ts";
+import { useServer } from "../support/servers/use-server.ts";
 
 const MARGIN_S = FENCING_MARGIN_MS / 1000;
 const MAX_ROWS = 1000;

@@ -3,12 +3,12 @@ import { tracing } from "@onceward/client/otel";
 import { createOnceward as createWebOnceward } from "@onceward/client/web";
 import type { ReadableSpan } from "@opentelemetry/sdk-trace-base";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
-import { type ServerProcess, startServerProcess } from "../helpers/servers/server-process.ts";
-import { createTenant } from "../helpers/servers/tenants.ts";
-import { type Collector, startCollector } from "../helpers/tracing/collector.ts";
-import type { ReceivedSpan } from "../helpers/tracing/otlp-messages.ts";
-import { newTracer } from "../helpers/tracing/tracer.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { type ServerProcess, startServerProcess } from "../support/servers/server-process.ts";
+import { createTenant } from "../support/servers/tenants.ts";
+import { type Collector, startCollector } from "../support/tracing/collector.ts";
+import type { ReceivedSpan } from "../support/tracing/otlp-messages.ts";
+import { newTracer } from "../support/tracing/tracer.ts";
 
 let database: TestDatabase;
 let collector: Collector;

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { connectClient } from "../helpers/calls/clients.ts";
-import { grant } from "../helpers/calls/verbs.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
-import { readMetrics } from "../helpers/servers/metrics.ts";
-import { SERVER_PROGRAM, type ServerProcess, startServerProcess } from "../helpers/servers/server-process.ts";
-import { createTenant } from "../helpers/servers/tenants.ts";
-import { type Collector, type CollectorOptions, startCollector } from "../helpers/tracing/collector.ts";
+import { connectClient } from "../support/calls/clients.ts";
+import { grant } from "../support/calls/verbs.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { readMetrics } from "../support/servers/metrics.ts";
+import { SERVER_PROGRAM, type ServerProcess, startServerProcess } from "../support/servers/server-process.ts";
+import { createTenant } from "../support/servers/tenants.ts";
+import { type Collector, type CollectorOptions, startCollector } from "../support/tracing/collector.ts";
 
 let database: TestDatabase;
 

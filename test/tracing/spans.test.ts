@@ -5,14 +5,14 @@ import {
   type IdempotencyClient,
   TRANSPORT_NAMES,
   timeoutHeader,
-} from "../helpers/calls/clients.ts";
-import { errorOf } from "../helpers/calls/errors.ts";
-import { complete, fingerprintOf, grant, ORDER, seconds, success } from "../helpers/calls/verbs.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
-import { type ServerProcess, startServerProcess } from "../helpers/servers/server-process.ts";
-import { createTenant, partsOf } from "../helpers/servers/tenants.ts";
-import { type Collector, startCollector } from "../helpers/tracing/collector.ts";
-import type { ReceivedSpan } from "../helpers/tracing/otlp-messages.ts";
+} from "../support/calls/clients.ts";
+import { errorOf } from "../support/calls/errors.ts";
+import { complete, fingerprintOf, grant, ORDER, seconds, success } from "../support/calls/verbs.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { type ServerProcess, startServerProcess } from "../support/servers/server-process.ts";
+import { createTenant, partsOf } from "../support/servers/tenants.ts";
+import { type Collector, startCollector } from "../support/tracing/collector.ts";
+import type { ReceivedSpan } from "../support/tracing/otlp-messages.ts";
 
 /** A caller's trace context. */
 interface TraceContext {

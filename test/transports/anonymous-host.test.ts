@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from "vitest";
-import { createTestDatabase } from "../helpers/database/database.ts";
-import { exchange } from "../helpers/network/raw-socket.ts";
-import { startTestServer } from "../helpers/servers/server.ts";
+import { createTestDatabase } from "../support/database/database.ts";
+import { exchange } from "../support/network/raw-socket.ts";
+import { startTestServer } from "../support/servers/server.ts";
 
 test("with an anonymous tenant, a call needs a loopback Host, against rebound names", async () => {
   const database = await createTestDatabase();

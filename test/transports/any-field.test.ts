@@ -10,7 +10,7 @@ import {
   type HostileCall,
   type HostileCaller,
   RPCS,
-} from "../helpers/attacks/hostile-calls.ts";
+} from "../support/attacks/hostile-calls.ts";
 import {
   apart,
   type Change,
@@ -18,12 +18,12 @@ import {
   fieldPaths,
   nameOf,
   requestWith,
-} from "../helpers/attacks/hostile-requests.ts";
-import { hostileFields } from "../helpers/attacks/hostile-values.ts";
-import { startTarget, type Target } from "../helpers/attacks/hostility.ts";
-import { runRecordJobs } from "../helpers/database/jobs.ts";
-import { statementsDuring } from "../helpers/database/statements.ts";
-import { connectHttp2 } from "../helpers/network/raw-grpc.ts";
+} from "../support/attacks/hostile-requests.ts";
+import { hostileFields } from "../support/attacks/hostile-values.ts";
+import { startTarget, type Target } from "../support/attacks/hostility.ts";
+import { runRecordJobs } from "../support/database/jobs.ts";
+import { statementsDuring } from "../support/database/statements.ts";
+import { connectHttp2 } from "../support/network/raw-grpc.ts";
 
 /** Calls in flight at once. */
 const AT_ONCE = 16;

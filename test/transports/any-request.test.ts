@@ -8,16 +8,16 @@ import {
   expectDefinite,
   type HostileCaller,
   RPCS,
-} from "../helpers/attacks/hostile-calls.ts";
+} from "../support/attacks/hostile-calls.ts";
 import {
   apart,
   type Change,
   fieldPaths,
   requestWith,
   type Subject,
-} from "../helpers/attacks/hostile-requests.ts";
-import { hostileFields } from "../helpers/attacks/hostile-values.ts";
-import { startTarget, type Target } from "../helpers/attacks/hostility.ts";
+} from "../support/attacks/hostile-requests.ts";
+import { hostileFields } from "../support/attacks/hostile-values.ts";
+import { startTarget, type Target } from "../support/attacks/hostility.ts";
 import {
   bytes,
   type Encoded,
@@ -26,8 +26,8 @@ import {
   varint,
   type WireField,
   type WireValue,
-} from "../helpers/attacks/wire-values.ts";
-import { connectHttp2 } from "../helpers/network/raw-grpc.ts";
+} from "../support/attacks/wire-values.ts";
+import { connectHttp2 } from "../support/network/raw-grpc.ts";
 
 /** Runs of each property, for each RPC. */
 const RUNS = 25;

@@ -4,12 +4,12 @@ import type {
   BatchRequestItemSchema,
   ClaimRequestSchema,
 } from "../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
-import { connectClient, type IdempotencyClient, TRANSPORT_NAMES } from "../helpers/calls/clients.ts";
-import { errorOf } from "../helpers/calls/errors.ts";
-import { ORDER, success } from "../helpers/calls/verbs.ts";
-import { statementsDuring } from "../helpers/database/statements.ts";
-import { createTenant } from "../helpers/servers/tenants.ts";
-import { useServer } from "../helpers/servers/use-server.ts";
+import { connectClient, type IdempotencyClient, TRANSPORT_NAMES } from "../support/calls/clients.ts";
+import { errorOf } from "../support/calls/errors.ts";
+import { ORDER, success } from "../support/calls/verbs.ts";
+import { statementsDuring } from "../support/database/statements.ts";
+import { createTenant } from "../support/servers/tenants.ts";
+import { useServer } from "../support/servers/use-server.ts";
 
 type BadClaim = MessageInitShape<typeof ClaimRequestSchema>;
 

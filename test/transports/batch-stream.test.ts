@@ -10,17 +10,17 @@ import {
   type BatchStreamResponse,
   BatchStreamResponseSchema,
 } from "../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
-import { startTarget, type Target } from "../helpers/attacks/hostility.ts";
-import { untilStill } from "../helpers/attacks/until-still.ts";
-import { type ItemRequest, runBatch } from "../helpers/calls/batches.ts";
-import { connectClient } from "../helpers/calls/clients.ts";
-import { comparable } from "../helpers/calls/comparable.ts";
-import { complete, ORDER, success } from "../helpers/calls/verbs.ts";
-import { untilBlocked } from "../helpers/database/connections.ts";
-import { type OpenBatchStream, openBatchStream } from "../helpers/network/open-batch-stream.ts";
-import { callRaw, connectHttp2, framed, frameOf, grpcHeaders, pathOf } from "../helpers/network/raw-grpc.ts";
-import { startServerProcess } from "../helpers/servers/server-process.ts";
-import { createTenant, partsOf } from "../helpers/servers/tenants.ts";
+import { startTarget, type Target } from "../support/attacks/hostility.ts";
+import { untilStill } from "../support/attacks/until-still.ts";
+import { type ItemRequest, runBatch } from "../support/calls/batches.ts";
+import { connectClient } from "../support/calls/clients.ts";
+import { comparable } from "../support/calls/comparable.ts";
+import { complete, ORDER, success } from "../support/calls/verbs.ts";
+import { untilBlocked } from "../support/database/connections.ts";
+import { type OpenBatchStream, openBatchStream } from "../support/network/open-batch-stream.ts";
+import { callRaw, connectHttp2, framed, frameOf, grpcHeaders, pathOf } from "../support/network/raw-grpc.ts";
+import { startServerProcess } from "../support/servers/server-process.ts";
+import { createTenant, partsOf } from "../support/servers/tenants.ts";
 
 /** Batches of a stream that the server has in flight before it stops reading. */
 const MAX_UNDER_WAY = 16;

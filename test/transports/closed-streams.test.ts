@@ -5,10 +5,10 @@ import { IdempotencyService } from "../../clients/typescript/src/gen/onceward/v1
 import { credentialOf } from "../../clients/typescript/src/transport/credentials.ts";
 import { createUnaryTransport } from "../../clients/typescript/src/transport/grpc-transport.ts";
 import { SessionManager } from "../../clients/typescript/src/transport/session-manager.ts";
-import { ORDER } from "../helpers/calls/verbs.ts";
-import { onHttp2Stream } from "../helpers/network/http2-streams.ts";
-import { createTenant } from "../helpers/servers/tenants.ts";
-import { useServer } from "../helpers/servers/use-server.ts";
+import { ORDER } from "../support/calls/verbs.ts";
+import { onHttp2Stream } from "../support/network/http2-streams.ts";
+import { createTenant } from "../support/servers/tenants.ts";
+import { useServer } from "../support/servers/use-server.ts";
 
 const { database, server } = useServer();
 

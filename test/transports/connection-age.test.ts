@@ -1,10 +1,10 @@
 import { expect, onTestFinished, test } from "vitest";
-import { type Claimant, saysUnavailable, startLoad } from "../helpers/calls/claim-load.ts";
-import { connectClient } from "../helpers/calls/clients.ts";
-import { grpcJsClient } from "../helpers/network/grpc-js-client.ts";
-import { onHttp2Stream } from "../helpers/network/http2-streams.ts";
-import { createTenant } from "../helpers/servers/tenants.ts";
-import { useServer } from "../helpers/servers/use-server.ts";
+import { type Claimant, saysUnavailable, startLoad } from "../support/calls/claim-load.ts";
+import { connectClient } from "../support/calls/clients.ts";
+import { grpcJsClient } from "../support/network/grpc-js-client.ts";
+import { onHttp2Stream } from "../support/network/http2-streams.ts";
+import { createTenant } from "../support/servers/tenants.ts";
+import { useServer } from "../support/servers/use-server.ts";
 
 /** GOAWAYs that each client gets. */
 const GOAWAYS = 3;

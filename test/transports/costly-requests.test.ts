@@ -1,11 +1,11 @@
 import { brotliCompressSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { startTarget, type Target } from "../helpers/attacks/hostility.ts";
-import { post } from "../helpers/network/raw-http.ts";
-import { longestStall, withStallProbe } from "../helpers/servers/stalls.ts";
-import { createApiKey, createTenant } from "../helpers/servers/tenants.ts";
-import { startBystander } from "../tools/fuzz/bystander.ts";
-import { measureCosts } from "../tools/fuzz/costs.ts";
+import { startBystander } from "../lab/fuzz/bystander.ts";
+import { measureCosts } from "../lab/fuzz/costs.ts";
+import { startTarget, type Target } from "../support/attacks/hostility.ts";
+import { post } from "../support/network/raw-http.ts";
+import { longestStall, withStallProbe } from "../support/servers/stalls.ts";
+import { createApiKey, createTenant } from "../support/servers/tenants.ts";
 
 const MIB = 1024 * 1024;
 /** `npm run bench` checks 50 ms (P13) on an idle machine; machines that run tests are busy. */

@@ -2,10 +2,10 @@ import { create, toBinary } from "@bufbuild/protobuf";
 import grpc from "@grpc/grpc-js";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { ClaimRequestSchema } from "../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
-import { pathOf } from "../helpers/network/raw-grpc.ts";
-import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
-import { createTenant } from "../helpers/servers/tenants.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { pathOf } from "../support/network/raw-grpc.ts";
+import { startTestServer, type TestServer } from "../support/servers/server.ts";
+import { createTenant } from "../support/servers/tenants.ts";
 
 const CALLERS = 100;
 /** Calls of all callers before the drain, and again after it. */

@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { saysUnavailable, startLoad } from "../helpers/calls/claim-load.ts";
-import { connectClient, type TransportName } from "../helpers/calls/clients.ts";
-import { errorOf } from "../helpers/calls/errors.ts";
-import { grant, ORDER } from "../helpers/calls/verbs.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
-import { healthClient } from "../helpers/network/health.ts";
-import { type ServerProcess, startServerProcess } from "../helpers/servers/server-process.ts";
-import { createTenant } from "../helpers/servers/tenants.ts";
-import { untilWaiting } from "../helpers/servers/waiters.ts";
+import { saysUnavailable, startLoad } from "../support/calls/claim-load.ts";
+import { connectClient, type TransportName } from "../support/calls/clients.ts";
+import { errorOf } from "../support/calls/errors.ts";
+import { grant, ORDER } from "../support/calls/verbs.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { healthClient } from "../support/network/health.ts";
+import { type ServerProcess, startServerProcess } from "../support/servers/server-process.ts";
+import { createTenant } from "../support/servers/tenants.ts";
+import { untilWaiting } from "../support/servers/waiters.ts";
 
 const BOTH = ["native gRPC", "Connect with JSON"] as const satisfies readonly TransportName[];
 

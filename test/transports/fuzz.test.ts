@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from "vitest";
-import { startTarget } from "../helpers/attacks/hostility.ts";
-import { makeCertificate } from "../helpers/network/certificates.ts";
-import { fuzz, MAX_RSS_MB } from "../tools/fuzz/fuzz.ts";
+import { fuzz, MAX_RSS_MB } from "../lab/fuzz/fuzz.ts";
+import { startTarget } from "../support/attacks/hostility.ts";
+import { makeCertificate } from "../support/network/certificates.ts";
 
 /** `npm run lab -- fuzz` runs longer, with any seed. */
 const SEED = 1;

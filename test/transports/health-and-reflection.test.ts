@@ -12,12 +12,12 @@ import {
   ServerReflection,
   type ServerReflectionRequest,
 } from "../../server/src/gen/grpc/reflection/v1/reflection_pb.ts";
-import { errorOf } from "../helpers/calls/errors.ts";
-import { bytes, ORDER } from "../helpers/calls/verbs.ts";
-import { healthClient } from "../helpers/network/health.ts";
-import { startTestServer } from "../helpers/servers/server.ts";
-import { createTenant } from "../helpers/servers/tenants.ts";
-import { useServer } from "../helpers/servers/use-server.ts";
+import { errorOf } from "../support/calls/errors.ts";
+import { bytes, ORDER } from "../support/calls/verbs.ts";
+import { healthClient } from "../support/network/health.ts";
+import { startTestServer } from "../support/servers/server.ts";
+import { createTenant } from "../support/servers/tenants.ts";
+import { useServer } from "../support/servers/use-server.ts";
 
 const SERVICE = "onceward.v1.IdempotencyService";
 const { SERVING, NOT_SERVING } = HealthCheckResponse_ServingStatus;

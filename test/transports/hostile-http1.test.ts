@@ -1,10 +1,10 @@
 import { gzipSync } from "node:zlib";
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { startTarget, type Target } from "../helpers/attacks/hostility.ts";
-import { untilStill } from "../helpers/attacks/until-still.ts";
-import { pathOf } from "../helpers/network/raw-grpc.ts";
-import { post } from "../helpers/network/raw-http.ts";
-import { exchange, openSocket } from "../helpers/network/raw-socket.ts";
+import { startTarget, type Target } from "../support/attacks/hostility.ts";
+import { untilStill } from "../support/attacks/until-still.ts";
+import { pathOf } from "../support/network/raw-grpc.ts";
+import { post } from "../support/network/raw-http.ts";
+import { exchange, openSocket } from "../support/network/raw-socket.ts";
 
 const CLAIM = pathOf("Claim");
 const MIB = 1024 * 1024;

@@ -7,10 +7,10 @@ import {
   BatchRequestSchema,
   ClaimRequestSchema,
 } from "../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
-import { floodUntilClosed, startTarget, type Target } from "../helpers/attacks/hostility.ts";
-import { untilStill } from "../helpers/attacks/until-still.ts";
-import { connectClient } from "../helpers/calls/clients.ts";
-import { grant, ORDER, success } from "../helpers/calls/verbs.ts";
+import { floodUntilClosed, startTarget, type Target } from "../support/attacks/hostility.ts";
+import { untilStill } from "../support/attacks/until-still.ts";
+import { connectClient } from "../support/calls/clients.ts";
+import { grant, ORDER, success } from "../support/calls/verbs.ts";
 import {
   END_HEADERS,
   END_STREAM,
@@ -19,10 +19,10 @@ import {
   headerBlock,
   openHttp2,
   openWindows,
-} from "../helpers/network/http2-frames.ts";
-import { callRaw, connectHttp2, framed, frameOf, grpcHeaders, pathOf } from "../helpers/network/raw-grpc.ts";
-import { openSocket } from "../helpers/network/raw-socket.ts";
-import { readMetrics } from "../helpers/servers/metrics.ts";
+} from "../support/network/http2-frames.ts";
+import { callRaw, connectHttp2, framed, frameOf, grpcHeaders, pathOf } from "../support/network/raw-grpc.ts";
+import { openSocket } from "../support/network/raw-socket.ts";
+import { readMetrics } from "../support/servers/metrics.ts";
 
 const MIB = 1024 * 1024;
 /** Concurrent streams of a connection. */

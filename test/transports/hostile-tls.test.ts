@@ -1,9 +1,9 @@
 import { type ConnectionOptions, TLSSocket } from "node:tls";
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { ClaimRequestSchema } from "../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
-import { floodUntilClosed, startTarget, type Target } from "../helpers/attacks/hostility.ts";
-import { ORDER } from "../helpers/calls/verbs.ts";
-import { type Certificate, makeCertificate } from "../helpers/network/certificates.ts";
+import { floodUntilClosed, startTarget, type Target } from "../support/attacks/hostility.ts";
+import { ORDER } from "../support/calls/verbs.ts";
+import { type Certificate, makeCertificate } from "../support/network/certificates.ts";
 import {
   END_HEADERS,
   END_STREAM,
@@ -11,9 +11,9 @@ import {
   frame,
   headerBlock,
   openHttp2,
-} from "../helpers/network/http2-frames.ts";
-import { framed, pathOf } from "../helpers/network/raw-grpc.ts";
-import { exchange, openSocket } from "../helpers/network/raw-socket.ts";
+} from "../support/network/http2-frames.ts";
+import { framed, pathOf } from "../support/network/raw-grpc.ts";
+import { exchange, openSocket } from "../support/network/raw-socket.ts";
 
 /** Concurrent streams of a connection. */
 const MAX_STREAMS = 2000;

@@ -6,7 +6,7 @@ import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, onTestFailed, test } from "vitest";
 import { budgetShareOf } from "../../server/src/core/transport/memory-limit.ts";
-import type { BystanderReport, BystanderTask } from "../helpers/attacks/bystander-worker.ts";
+import type { BystanderReport, BystanderTask } from "../support/attacks/bystander-worker.ts";
 import {
   floodGrpcWith,
   floodWith,
@@ -17,13 +17,13 @@ import {
   METRICS_REQUEST,
   OPENAPI_REQUEST,
   WHO_AM_I_REQUEST,
-} from "../helpers/attacks/floods.ts";
-import { startTarget, type Target } from "../helpers/attacks/hostility.ts";
-import { untilStill } from "../helpers/attacks/until-still.ts";
-import type { RawSocket } from "../helpers/network/raw-socket.ts";
-import { CHILD_ENVIRONMENT } from "../helpers/processes/child-environment.ts";
-import { canLimitMemory, createMemoryCgroup, type MemoryCgroup } from "../helpers/processes/memory-cgroup.ts";
-import { SERVER_PROGRAM } from "../helpers/servers/server-process.ts";
+} from "../support/attacks/floods.ts";
+import { startTarget, type Target } from "../support/attacks/hostility.ts";
+import { untilStill } from "../support/attacks/until-still.ts";
+import type { RawSocket } from "../support/network/raw-socket.ts";
+import { CHILD_ENVIRONMENT } from "../support/processes/child-environment.ts";
+import { canLimitMemory, createMemoryCgroup, type MemoryCgroup } from "../support/processes/memory-cgroup.ts";
+import { SERVER_PROGRAM } from "../support/servers/server-process.ts";
 
 /** A caller in a process of its own, whose calls are answered while a test floods the server. */
 interface Bystander {
@@ -33,7 +33,7 @@ interface Bystander {
   end(): Promise<BystanderReport>;
 }
 
-const WORKER = fileURLToPath(new URL("../helpers/attacks/bystander-worker.ts", import.meta.url));
+const WORKER = fileURLToPath(new URL("../support/attacks/bystander-worker.ts", import.meta.url));
 /** Floods come from 127.0.0.1: addresses have shares of their own. */
 const OWN_ADDRESS = "127.0.0.2";
 

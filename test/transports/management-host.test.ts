@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from "vitest";
-import { createTestDatabase } from "../helpers/database/database.ts";
-import { startTestServer } from "../helpers/servers/server.ts";
+import { createTestDatabase } from "../support/database/database.ts";
+import { startTestServer } from "../support/servers/server.ts";
 
 test("the management port may have another address than the other ports", async () => {
   const database = await createTestDatabase();

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { browse } from "../helpers/console/browser.ts";
-import { exchange } from "../helpers/network/raw-socket.ts";
-import { useServer } from "../helpers/servers/use-server.ts";
+import { browse } from "../support/console/browser.ts";
+import { exchange } from "../support/network/raw-socket.ts";
+import { useServer } from "../support/servers/use-server.ts";
 
 const CLAIM = "/onceward.v1.IdempotencyService/Claim";
 const LOOKUP = "/onceward.v1.IdempotencyService/Lookup";

@@ -3,8 +3,8 @@ import { Ajv2020 } from "ajv/dist/2020.js";
 import formats from "ajv-formats";
 import { beforeAll, beforeEach, expect, test } from "vitest";
 import { parse } from "yaml";
-import { createApiKey, createTenant, type TestTenant } from "../helpers/servers/tenants.ts";
-import { useServer } from "../helpers/servers/use-server.ts";
+import { createApiKey, createTenant, type TestTenant } from "../support/servers/tenants.ts";
+import { useServer } from "../support/servers/use-server.ts";
 
 const FILE = new URL("../../server/openapi.yaml", import.meta.url);
 const { database, server } = useServer();

@@ -2,9 +2,9 @@ import { once } from "node:events";
 import http2, { type ClientHttp2Stream } from "node:http2";
 import { afterAll, afterEach, beforeAll, expect, onTestFinished, test } from "vitest";
 import { ClaimRequestSchema } from "../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
-import { startTarget, type Target } from "../helpers/attacks/hostility.ts";
-import { ORDER } from "../helpers/calls/verbs.ts";
-import { callRaw, connectHttp2, framed, grpcHeaders } from "../helpers/network/raw-grpc.ts";
+import { startTarget, type Target } from "../support/attacks/hostility.ts";
+import { ORDER } from "../support/calls/verbs.ts";
+import { callRaw, connectHttp2, framed, grpcHeaders } from "../support/network/raw-grpc.ts";
 
 /** Concurrent streams of a connection. */
 const MAX_STREAMS = 2000;

@@ -2,10 +2,10 @@ import http2 from "node:http2";
 import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
 import { BatchRequestSchema } from "../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
-import { startTarget, type Target } from "../helpers/attacks/hostility.ts";
-import { callRaw, connectHttp2, framed, grpcHeaders, pathOf } from "../helpers/network/raw-grpc.ts";
-import { openSocket } from "../helpers/network/raw-socket.ts";
-import { readMetrics } from "../helpers/servers/metrics.ts";
+import { startTarget, type Target } from "../support/attacks/hostility.ts";
+import { callRaw, connectHttp2, framed, grpcHeaders, pathOf } from "../support/network/raw-grpc.ts";
+import { openSocket } from "../support/network/raw-socket.ts";
+import { readMetrics } from "../support/servers/metrics.ts";
 
 const MIB = 1024 * 1024;
 /** Below the limit of Complete, whose replies need no memory of the reply budget: only the inbound budget is in the way. */

@@ -5,10 +5,10 @@ import {
   METRICS_REQUEST,
   OPENAPI_REQUEST,
   WHO_AM_I_REQUEST,
-} from "../helpers/attacks/floods.ts";
-import { startTarget, type Target } from "../helpers/attacks/hostility.ts";
-import { untilStill } from "../helpers/attacks/until-still.ts";
-import { openSocket, type RawSocket } from "../helpers/network/raw-socket.ts";
+} from "../support/attacks/floods.ts";
+import { startTarget, type Target } from "../support/attacks/hostility.ts";
+import { untilStill } from "../support/attacks/until-still.ts";
+import { openSocket, type RawSocket } from "../support/network/raw-socket.ts";
 
 /** Each peer sends requests and reads no answer. */
 let target: Target;

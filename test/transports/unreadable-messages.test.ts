@@ -3,11 +3,11 @@ import { brotliCompressSync, deflateSync, gzipSync } from "node:zlib";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { BatchRequestSchema } from "../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
-import { callRaw, connectHttp2, framed, frameOf, grpcHeaders } from "../helpers/network/raw-grpc.ts";
-import { type HttpAnswer, post } from "../helpers/network/raw-http.ts";
-import { randomFor } from "../helpers/seed.ts";
-import { createTenant } from "../helpers/servers/tenants.ts";
-import { useServer } from "../helpers/servers/use-server.ts";
+import { callRaw, connectHttp2, framed, frameOf, grpcHeaders } from "../support/network/raw-grpc.ts";
+import { type HttpAnswer, post } from "../support/network/raw-http.ts";
+import { randomFor } from "../support/seed.ts";
+import { createTenant } from "../support/servers/tenants.ts";
+import { useServer } from "../support/servers/use-server.ts";
 
 const MIB = 1024 * 1024;
 const REFUSED = { code: "InvalidArgument", reason: "INVALID_REQUEST", fields: ["message"] };

@@ -1,4 +1,4 @@
-"""A worker, for test/tools/outcomes, which ends it at any moment.
+"""A worker, for test/lab/outcomes, which ends it at any moment.
 
 It reads its setup, prints "ready", reads deliveries as lines of JSON, charges at a provider, and prints
 outcomes. With --asyncio, by the asyncio client.

@@ -1,4 +1,4 @@
-import { type NatsServer, startNatsServer } from "../../../test/helpers/brokers/nats-server.ts";
+import { type NatsServer, startNatsServer } from "../../../test/support/brokers/nats-server.ts";
 
 /** Returns the server of `NATS_URL`, or else starts one for the example. */
 export async function findNats(): Promise<NatsServer> {

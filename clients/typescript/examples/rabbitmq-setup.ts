@@ -2,7 +2,7 @@ import {
   RABBITMQ_DIR,
   type RabbitMqBroker,
   startBroker,
-} from "../../../test/helpers/brokers/rabbitmq-broker.ts";
+} from "../../../test/support/brokers/rabbitmq-broker.ts";
 
 /** Returns the broker of `RABBITMQ_URL`, or else starts one for the example. */
 export async function findRabbitMq(): Promise<RabbitMqBroker> {

@@ -1,5 +1,5 @@
 import { describe, expect, onTestFinished, test, vi } from "vitest";
-import { describeConsumerAdapter } from "../../../test/helpers/adapters/consumer-suite.ts";
+import { describeConsumerAdapter } from "../../../test/support/adapters/consumer-suite.ts";
 import { TerminalError } from "./index.ts";
 import {
   type ConsumeOptions,

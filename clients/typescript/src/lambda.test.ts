@@ -2,7 +2,7 @@ import { describe, expect, test, vi } from "vitest";
 import {
   describeConsumerAdapter,
   type SuiteConsumerFactory,
-} from "../../../test/helpers/adapters/consumer-suite.ts";
+} from "../../../test/support/adapters/consumer-suite.ts";
 import { Record_State } from "./gen/onceward/v1/record_pb.ts";
 import { createOnceward, KeyTooOldError } from "./index.ts";
 import {

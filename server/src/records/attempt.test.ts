@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { recordIn } from "../../../test/helpers/calls/domain.ts";
+import { recordIn } from "../../../test/support/calls/domain.ts";
 import { type Attempt, attemptsOf } from "./attempt.ts";
 
 function past(fields: Partial<Attempt> = {}): Attempt {

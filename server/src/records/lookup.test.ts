@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { PHASES, recordIn } from "../../../test/helpers/calls/domain.ts";
+import { PHASES, recordIn } from "../../../test/support/calls/domain.ts";
 import { Record_State } from "../gen/onceward/v1/record_pb.ts";
 import { lookupResponse } from "./lookup.ts";
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { claimCommand, DONE, PHASES, recordIn } from "../../../test/helpers/calls/domain.ts";
+import { claimCommand, DONE, PHASES, recordIn } from "../../../test/support/calls/domain.ts";
 import { answerClaim, answerFromCompletion, cachedCompletionOf, type Phase } from "./record.ts";
 
 const KINDS = Object.keys(PHASES) as Phase["kind"][];

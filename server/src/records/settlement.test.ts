@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { DONE, PHASES, recordIn } from "../../../test/helpers/calls/domain.ts";
+import { DONE, PHASES, recordIn } from "../../../test/support/calls/domain.ts";
 import { Refusal } from "../core/domain/refusal.ts";
 import { answerComplete, completed } from "./complete.ts";
 import { answerExtendLease } from "./extend-lease.ts";

@@ -11,8 +11,8 @@ import {
 } from "bullmq";
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import { jobOnce, KEY_FIELD, withKey } from "../../../clients/typescript/src/bullmq.ts";
-import { describeConsumerAdapter } from "../../helpers/adapters/consumer-suite.ts";
-import { describeWithRedis, startRedis, type TestRedis } from "../../helpers/redis/redis.ts";
+import { describeConsumerAdapter } from "../../support/adapters/consumer-suite.ts";
+import { describeWithRedis, startRedis, type TestRedis } from "../../support/redis/redis.ts";
 import { eventually, newTimedGuard, useGuards } from "./fixtures.ts";
 
 interface Data {

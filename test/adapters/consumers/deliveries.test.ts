@@ -9,7 +9,7 @@ import { messageOnce as pubsubMessageOnce } from "../../../clients/typescript/sr
 import { messageOnce as rabbitMessageOnce } from "../../../clients/typescript/src/rabbitmq.ts";
 import type { Claim } from "../../../clients/typescript/src/run/claim.ts";
 import { messageOnce as sqsMessageOnce } from "../../../clients/typescript/src/sqs.ts";
-import { NESTED_FAILURES } from "../../helpers/calls/nested-runs.ts";
+import { NESTED_FAILURES } from "../../support/calls/nested-runs.ts";
 import { collectWarnings, type Guarded, useGuards } from "./fixtures.ts";
 
 const newGuard = useGuards();

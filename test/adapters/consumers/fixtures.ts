@@ -2,10 +2,10 @@ import { createOnceward, type Onceward } from "@onceward/client";
 import { createTestingOnceward } from "@onceward/client/testing";
 import { afterAll, beforeAll, onTestFinished, vi } from "vitest";
 import type { Delivery } from "../../../clients/typescript/src/consumers/delivery.ts";
-import { createTestDatabase, type TestDatabase } from "../../helpers/database/database.ts";
-import { startTcpProxy } from "../../helpers/network/tcp-proxy.ts";
-import { startTestServer, type TestServer } from "../../helpers/servers/server.ts";
-import { createTenant, setNamespacePolicy, type TestTenant } from "../../helpers/servers/tenants.ts";
+import { createTestDatabase, type TestDatabase } from "../../support/database/database.ts";
+import { startTcpProxy } from "../../support/network/tcp-proxy.ts";
+import { startTestServer, type TestServer } from "../../support/servers/server.ts";
+import { createTenant, setNamespacePolicy, type TestTenant } from "../../support/servers/tenants.ts";
 
 /** A client of a new tenant, and the deliveries that its consumers reported. */
 export interface Guarded extends AsyncDisposable {

@@ -9,7 +9,7 @@ import {
   readJson,
   withKey,
 } from "../../../clients/typescript/src/kafkajs.ts";
-import { describeConsumerAdapter } from "../../helpers/adapters/consumer-suite.ts";
+import { describeConsumerAdapter } from "../../support/adapters/consumer-suite.ts";
 import { eventually, type Guarded, newTimedGuard, useGuards } from "./fixtures.ts";
 
 /**

@@ -10,8 +10,8 @@ import {
   messageOnce,
   withKey,
 } from "../../../clients/typescript/src/nats.ts";
-import { describeConsumerAdapter } from "../../helpers/adapters/consumer-suite.ts";
-import { type NatsServer, startNatsServer } from "../../helpers/brokers/nats-server.ts";
+import { describeConsumerAdapter } from "../../support/adapters/consumer-suite.ts";
+import { type NatsServer, startNatsServer } from "../../support/brokers/nats-server.ts";
 import {
   collectWarnings,
   cutOff,

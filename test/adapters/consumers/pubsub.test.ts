@@ -4,7 +4,7 @@ import { TerminalError } from "@onceward/client";
 import { createTestingOnceward } from "@onceward/client/testing";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { type MessageOptions, messageOnce, withKey } from "../../../clients/typescript/src/pubsub.ts";
-import { describeConsumerAdapter } from "../../helpers/adapters/consumer-suite.ts";
+import { describeConsumerAdapter } from "../../support/adapters/consumer-suite.ts";
 import { collectWarnings, newCrowd, newTimedGuard } from "./fixtures.ts";
 
 const { google } = protos;

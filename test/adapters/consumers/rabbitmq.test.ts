@@ -10,8 +10,8 @@ import {
   readJson,
   withKey,
 } from "../../../clients/typescript/src/rabbitmq.ts";
-import { describeConsumerAdapter } from "../../helpers/adapters/consumer-suite.ts";
-import { type RabbitMqBroker, startBroker } from "../../helpers/brokers/rabbitmq-broker.ts";
+import { describeConsumerAdapter } from "../../support/adapters/consumer-suite.ts";
+import { type RabbitMqBroker, startBroker } from "../../support/brokers/rabbitmq-broker.ts";
 import { collectWarnings, eventually, type Guarded, newCrowd, newTimedGuard, useGuards } from "./fixtures.ts";
 import { startRabbitMqWorker } from "./rabbitmq-worker-process.ts";
 

@@ -13,7 +13,7 @@ import {
   readJson,
   withKey,
 } from "../../../clients/typescript/src/sqs.ts";
-import { describeConsumerAdapter } from "../../helpers/adapters/consumer-suite.ts";
+import { describeConsumerAdapter } from "../../support/adapters/consumer-suite.ts";
 import { collectWarnings, cutOff, eventually, type Guarded, newTimedGuard, useGuards } from "./fixtures.ts";
 
 /** A call of the SDK: its action and its JSON. */

@@ -16,7 +16,7 @@ import {
   type WebhookSource,
   webhookOnce,
 } from "../../../clients/typescript/src/webhooks.ts";
-import { NESTED_FAILURES } from "../../helpers/calls/nested-runs.ts";
+import { NESTED_FAILURES } from "../../support/calls/nested-runs.ts";
 import { collectWarnings, type Guarded, newTimedGuard, useGuards } from "./fixtures.ts";
 
 const SECRET = "whsec_a_secret_that_only_tests_have";

@@ -5,9 +5,9 @@ import { text } from "node:stream/consumers";
 import { createOnceward } from "@onceward/client";
 import { parseConfig, startProxy } from "@onceward/http-proxy";
 import { beforeAll, expect, onTestFinished, test, vi } from "vitest";
-import { type Certificate, makeCertificate } from "../../helpers/network/certificates.ts";
-import { startIssuer } from "../../helpers/servers/issuer.ts";
-import { useServer } from "../../helpers/servers/use-server.ts";
+import { type Certificate, makeCertificate } from "../../support/network/certificates.ts";
+import { startIssuer } from "../../support/servers/issuer.ts";
+import { useServer } from "../../support/servers/use-server.ts";
 import { startWorld } from "./proxied-world.ts";
 
 /** Where the proxy finds a request's caller, besides a header. */

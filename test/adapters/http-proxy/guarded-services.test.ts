@@ -4,8 +4,8 @@ import { idempotency } from "@onceward/client/express";
 import { type HttpProfile, OutcomeUnknownError } from "@onceward/client/http";
 import express, { type RequestHandler } from "express";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { setNamespacePolicy } from "../../helpers/servers/tenants.ts";
-import { useServer } from "../../helpers/servers/use-server.ts";
+import { setNamespacePolicy } from "../../support/servers/tenants.ts";
+import { useServer } from "../../support/servers/use-server.ts";
 import { send } from "../http/http-client.ts";
 import { startWorld } from "./proxied-world.ts";
 

@@ -12,9 +12,9 @@ import { expect, onTestFinished, test, vi } from "vitest";
 import { callUpstream, NotSentError } from "../../../clients/http-proxy/src/guarded-call.ts";
 import { Upstream } from "../../../clients/http-proxy/src/upstream.ts";
 import { formatApiKey, generateApiKey } from "../../../server/src/core/auth/api-key.ts";
-import { makeCertificate } from "../../helpers/network/certificates.ts";
-import { cliWith } from "../../helpers/processes/cli.ts";
-import { useServer } from "../../helpers/servers/use-server.ts";
+import { makeCertificate } from "../../support/network/certificates.ts";
+import { cliWith } from "../../support/processes/cli.ts";
+import { useServer } from "../../support/servers/use-server.ts";
 import { problemOf, send } from "../http/http-client.ts";
 import { ROUTES, startWorld } from "./proxied-world.ts";
 

@@ -5,12 +5,12 @@ import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { endLeases } from "../../helpers/calls/records.ts";
-import { CHILD_ENVIRONMENT } from "../../helpers/processes/child-environment.ts";
-import { freePort } from "../../helpers/redis/redis.ts";
-import { randomFor } from "../../helpers/seed.ts";
-import { createTenant } from "../../helpers/servers/tenants.ts";
-import { useServer } from "../../helpers/servers/use-server.ts";
+import { endLeases } from "../../support/calls/records.ts";
+import { CHILD_ENVIRONMENT } from "../../support/processes/child-environment.ts";
+import { freePort } from "../../support/redis/redis.ts";
+import { randomFor } from "../../support/seed.ts";
+import { createTenant } from "../../support/servers/tenants.ts";
+import { useServer } from "../../support/servers/use-server.ts";
 import { type HttpAnswer, send } from "../http/http-client.ts";
 
 /** `ONCEWARD_KILL_CALLS=1000` makes this the long run. */

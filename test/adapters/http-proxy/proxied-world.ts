@@ -2,9 +2,9 @@ import { createServer, type RequestListener, type Server } from "node:http";
 import { createOnceward } from "@onceward/client";
 import { type ProxyLoad, type ProxyTls, parseConfig, startProxy } from "@onceward/http-proxy";
 import { onTestFinished } from "vitest";
-import type { TestDatabase } from "../../helpers/database/database.ts";
-import type { TestServer } from "../../helpers/servers/server.ts";
-import { createTenant } from "../../helpers/servers/tenants.ts";
+import type { TestDatabase } from "../../support/database/database.ts";
+import type { TestServer } from "../../support/servers/server.ts";
+import { createTenant } from "../../support/servers/tenants.ts";
 import { type HttpRequest, send } from "../http/http-client.ts";
 import { listen } from "../http/listen.ts";
 

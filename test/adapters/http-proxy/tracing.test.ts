@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { startProxyCommand } from "../../helpers/deploy/proxy-command.ts";
-import { useServer } from "../../helpers/servers/use-server.ts";
-import { startCollector } from "../../helpers/tracing/collector.ts";
+import { startProxyCommand } from "../../support/deploy/proxy-command.ts";
+import { useServer } from "../../support/servers/use-server.ts";
+import { startCollector } from "../../support/tracing/collector.ts";
 import { send } from "../http/http-client.ts";
 import { ROUTES, startWorld } from "./proxied-world.ts";
 

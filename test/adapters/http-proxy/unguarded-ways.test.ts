@@ -7,7 +7,7 @@ import { createOnceward } from "@onceward/client";
 import { parseConfig } from "@onceward/http-proxy";
 import { expect, onTestFinished, test } from "vitest";
 import { HttpProxy } from "../../../clients/http-proxy/src/proxy.ts";
-import { useServer } from "../../helpers/servers/use-server.ts";
+import { useServer } from "../../support/servers/use-server.ts";
 import { send } from "../http/http-client.ts";
 import { startWorld } from "./proxied-world.ts";
 

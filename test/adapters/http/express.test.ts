@@ -4,7 +4,7 @@ import type { Claim, Onceward } from "@onceward/client";
 import express, { type Express, type NextFunction, type Request, type Response } from "express";
 import { describe, expect, test, vi } from "vitest";
 import { idempotency } from "../../../clients/typescript/src/express.ts";
-import { openSocket } from "../../helpers/network/raw-socket.ts";
+import { openSocket } from "../../support/network/raw-socket.ts";
 import { describeHttpAdapter } from "./http-conformance.ts";
 import type { Begin, CommonOptions, Reply, StartApp } from "./http-world.ts";
 import { listen } from "./listen.ts";

@@ -1,9 +1,9 @@
 import { type Claim, createOnceward, type Onceward, type OncewardOptions } from "@onceward/client";
 import { onTestFinished } from "vitest";
 import type { HttpOptions } from "../../../clients/typescript/src/http.ts";
-import { createTestDatabase, type TestDatabase } from "../../helpers/database/database.ts";
-import { startTestServer, type TestServer } from "../../helpers/servers/server.ts";
-import { createTenant, type PolicyColumns } from "../../helpers/servers/tenants.ts";
+import { createTestDatabase, type TestDatabase } from "../../support/database/database.ts";
+import { startTestServer, type TestServer } from "../../support/servers/server.ts";
+import { createTenant, type PolicyColumns } from "../../support/servers/tenants.ts";
 import { type HttpAnswer, type HttpRequest, send } from "./http-client.ts";
 
 /** The answer of a test's handler, for any framework. */

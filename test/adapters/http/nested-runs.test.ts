@@ -6,9 +6,9 @@ import { describe, expect, onTestFinished, test, vi } from "vitest";
 import * as connect from "../../../clients/typescript/src/connect.ts";
 import * as grpc from "../../../clients/typescript/src/grpc.ts";
 import { idempotent } from "../../../clients/typescript/src/http.ts";
-import { NESTED_FAILURES } from "../../helpers/calls/nested-runs.ts";
-import { createTenant } from "../../helpers/servers/tenants.ts";
-import { useServer } from "../../helpers/servers/use-server.ts";
+import { NESTED_FAILURES } from "../../support/calls/nested-runs.ts";
+import { createTenant } from "../../support/servers/tenants.ts";
+import { useServer } from "../../support/servers/use-server.ts";
 import { type Charge, ChargeSchema, Charges } from "../rpc/test-service.ts";
 
 const { database, server } = useServer();

@@ -1,5 +1,5 @@
 import { INBOX_MIGRATION } from "../../../clients/typescript/src/inbox.ts";
-import { createTestDatabase, type TestDatabase } from "../../helpers/database/database.ts";
+import { createTestDatabase, type TestDatabase } from "../../support/database/database.ts";
 
 /** A row of a caller's own table, which has no constraint against duplicates. */
 export interface EffectRow {

@@ -1,10 +1,10 @@
 import { createOnceward, type Onceward } from "@onceward/client";
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from "vitest";
 import { completeIn, deliverCompletions } from "../../../clients/typescript/src/inbox.ts";
-import { endLeases } from "../../helpers/calls/records.ts";
-import { createTestDatabase, type TestDatabase } from "../../helpers/database/database.ts";
-import { startTestServer, type TestServer } from "../../helpers/servers/server.ts";
-import { createTenant, type TestTenant } from "../../helpers/servers/tenants.ts";
+import { endLeases } from "../../support/calls/records.ts";
+import { createTestDatabase, type TestDatabase } from "../../support/database/database.ts";
+import { startTestServer, type TestServer } from "../../support/servers/server.ts";
+import { createTenant, type TestTenant } from "../../support/servers/tenants.ts";
 import { type CallerDatabase, createCallerDatabase } from "./caller-database.ts";
 import { openTransactions, type Transactions } from "./transactions.ts";
 

@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
-import { CHILD_ENVIRONMENT } from "../../helpers/processes/child-environment.ts";
+import { CHILD_ENVIRONMENT } from "../../support/processes/child-environment.ts";
 
 /** The task of a worker, and the step before which it kills itself. */
 export interface Errand {

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { INBOX_MIGRATION, once, type SweepResult, sweep } from "../../../clients/typescript/src/inbox.ts";
-import { openConnection } from "../../helpers/database/connections.ts";
-import { createTestDatabase } from "../../helpers/database/database.ts";
+import { openConnection } from "../../support/database/connections.ts";
+import { createTestDatabase } from "../../support/database/database.ts";
 import { type CallerDatabase, createCallerDatabase } from "./caller-database.ts";
 import { openTransactions, type Transactions } from "./transactions.ts";
 

@@ -6,9 +6,9 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { expect, onTestFinished, test } from "vitest";
-import { CHILD_ENVIRONMENT } from "../../helpers/processes/child-environment.ts";
-import { createTenant } from "../../helpers/servers/tenants.ts";
-import { useServer } from "../../helpers/servers/use-server.ts";
+import { CHILD_ENVIRONMENT } from "../../support/processes/child-environment.ts";
+import { createTenant } from "../../support/servers/tenants.ts";
+import { useServer } from "../../support/servers/use-server.ts";
 
 /** What hosts and servers that don't follow the protocol send through the proxy. */
 

@@ -22,9 +22,9 @@ import {
   type UnaryCall,
 } from "../../../clients/typescript/src/connect.ts";
 import { deriveKey } from "../../../clients/typescript/src/keys/keys.ts";
-import { crashAndRepeat, withinOrder } from "../../helpers/calls/orders.ts";
-import { createTenant } from "../../helpers/servers/tenants.ts";
-import { useServer } from "../../helpers/servers/use-server.ts";
+import { crashAndRepeat, withinOrder } from "../../support/calls/orders.ts";
+import { createTenant } from "../../support/servers/tenants.ts";
+import { useServer } from "../../support/servers/use-server.ts";
 import { listen } from "../http/listen.ts";
 import { ChargeSchema, Charges } from "./test-service.ts";
 

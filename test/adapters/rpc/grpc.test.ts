@@ -25,9 +25,9 @@ import {
   type RpcOptions,
 } from "../../../clients/typescript/src/grpc.ts";
 import { deriveKey } from "../../../clients/typescript/src/keys/keys.ts";
-import { crashAndRepeat, withinOrder } from "../../helpers/calls/orders.ts";
-import { createTenant } from "../../helpers/servers/tenants.ts";
-import { useServer } from "../../helpers/servers/use-server.ts";
+import { crashAndRepeat, withinOrder } from "../../support/calls/orders.ts";
+import { createTenant } from "../../support/servers/tenants.ts";
+import { useServer } from "../../support/servers/use-server.ts";
 import { type Charge, ChargeSchema } from "./test-service.ts";
 
 const { database, server } = useServer();

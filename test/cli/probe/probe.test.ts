@@ -10,9 +10,9 @@ import { type Endpoint, readEndpoint } from "../../../clients/cli/src/probe/endp
 import { CHECKS, probe } from "../../../clients/cli/src/probe/probe.ts";
 import { idempotency } from "../../../clients/typescript/src/express.ts";
 import { listen } from "../../adapters/http/listen.ts";
-import { cliWith } from "../../helpers/processes/cli.ts";
-import { createTenant } from "../../helpers/servers/tenants.ts";
-import { useServer } from "../../helpers/servers/use-server.ts";
+import { cliWith } from "../../support/processes/cli.ts";
+import { createTenant } from "../../support/servers/tenants.ts";
+import { useServer } from "../../support/servers/use-server.ts";
 import { startService } from "./mutant-service.ts";
 
 const world = useServer();

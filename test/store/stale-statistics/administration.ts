@@ -7,7 +7,7 @@ import {
   countNamespaces,
   listNamespaceResources,
 } from "../../../server/src/features/administration/store/namespaces.ts";
-import { CROWDED_TENANT, crowdedKey } from "../../helpers/database/crowded-tables.ts";
+import { CROWDED_TENANT, crowdedKey } from "../../support/database/crowded-tables.ts";
 import type { ExplainedWork } from "./explained-work.ts";
 import { BATCH_ROWS } from "./rows.ts";
 

@@ -5,7 +5,7 @@ import {
   findSessions,
   storeSession,
 } from "../../../server/src/features/console/store/console-sessions.ts";
-import { CROWDED_TENANT } from "../../helpers/database/crowded-tables.ts";
+import { CROWDED_TENANT } from "../../support/database/crowded-tables.ts";
 import type { ExplainedWork } from "./explained-work.ts";
 import { BATCH, BATCH_ROWS, ROWS } from "./rows.ts";
 

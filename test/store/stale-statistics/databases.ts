@@ -1,5 +1,5 @@
-import { fillTables } from "../../helpers/database/crowded-tables.ts";
-import { createTestDatabase, type TestDatabase } from "../../helpers/database/database.ts";
+import { fillTables } from "../../support/database/crowded-tables.ts";
+import { createTestDatabase, type TestDatabase } from "../../support/database/database.ts";
 import { ROWS } from "./rows.ts";
 
 /** Creates databases by the age of their statistics, from a filled database or from the empty template. */

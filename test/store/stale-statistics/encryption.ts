@@ -8,8 +8,8 @@ import {
 import { countKeyUsage } from "../../../server/src/features/encryption/key-usage.ts";
 import { createRecordEncryption } from "../../../server/src/features/encryption/record-encryption.ts";
 import { reencryptPage } from "../../../server/src/features/encryption/reencrypt-records.ts";
-import { CROWDED_TENANT } from "../../helpers/database/crowded-tables.ts";
-import { encryptionKeys } from "../../helpers/servers/encryption.ts";
+import { CROWDED_TENANT } from "../../support/database/crowded-tables.ts";
+import { encryptionKeys } from "../../support/servers/encryption.ts";
 import type { ExplainedWork } from "./explained-work.ts";
 import { BATCH_ROWS } from "./rows.ts";
 

@@ -13,7 +13,7 @@ import {
   removeSampledKeys,
 } from "../../../server/src/features/insight/store/sampled-keys.ts";
 import { limitSample, listChangedSamples } from "../../../server/src/features/insight/store/samples.ts";
-import { CROWDED_TENANT } from "../../helpers/database/crowded-tables.ts";
+import { CROWDED_TENANT } from "../../support/database/crowded-tables.ts";
 import type { ExplainedWork } from "./explained-work.ts";
 import { BATCH, BATCH_ROWS, ROWS, tombstoneHash } from "./rows.ts";
 

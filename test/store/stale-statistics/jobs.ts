@@ -18,7 +18,7 @@ import {
   restampPage,
 } from "../../../server/src/features/jobs/store/restamp-records.ts";
 import { workBatch } from "../../../server/src/features/jobs/work-batch.ts";
-import { CROWDED_TENANT, crowdedKey } from "../../helpers/database/crowded-tables.ts";
+import { CROWDED_TENANT, crowdedKey } from "../../support/database/crowded-tables.ts";
 import type { ExplainedWork } from "./explained-work.ts";
 import { BATCH_ROWS, ROWS, TENANTS } from "./rows.ts";
 

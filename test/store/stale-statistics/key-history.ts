@@ -4,7 +4,7 @@ import {
   removeKeyHistories,
   storeKeyHistories,
 } from "../../../server/src/features/key-history/store.ts";
-import { CROWDED_TENANT } from "../../helpers/database/crowded-tables.ts";
+import { CROWDED_TENANT } from "../../support/database/crowded-tables.ts";
 import type { ExplainedWork } from "./explained-work.ts";
 import { BATCH, tombstoneHash } from "./rows.ts";
 

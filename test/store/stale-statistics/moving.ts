@@ -4,7 +4,7 @@ import {
   findMovingTenant,
 } from "../../../server/src/features/moving/export-tenant.ts";
 import { PLAIN_VALUES, type RecordValues } from "../../../server/src/records/engine/record-values.ts";
-import { CROWDED_TENANT } from "../../helpers/database/crowded-tables.ts";
+import { CROWDED_TENANT } from "../../support/database/crowded-tables.ts";
 import type { ExplainedWork } from "./explained-work.ts";
 
 /** The rows name keys that do not exist. */

@@ -3,8 +3,8 @@ import { UNLIMITED } from "../../../server/src/records/engine/fair-queue.ts";
 import { createRecordStore } from "../../../server/src/records/record-store.ts";
 import { digestResult } from "../../../server/src/records/result-digest.ts";
 import { sweepBatch } from "../../../server/src/records/sweep.ts";
-import { claimCommand, DONE } from "../../helpers/calls/domain.ts";
-import { CROWDED_TENANT, crowdedKey, LARGE_KEYS } from "../../helpers/database/crowded-tables.ts";
+import { claimCommand, DONE } from "../../support/calls/domain.ts";
+import { CROWDED_TENANT, crowdedKey, LARGE_KEYS } from "../../support/database/crowded-tables.ts";
 import type { ExplainedWork } from "./explained-work.ts";
 import { BATCH, BATCH_ROWS, NO_DEADLINE } from "./rows.ts";
 

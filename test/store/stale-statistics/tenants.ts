@@ -25,7 +25,7 @@ import {
   listTenantNames,
   listTenantResources,
 } from "../../../server/src/core/store/tenants/tenants.ts";
-import { CROWDED_TENANT } from "../../helpers/database/crowded-tables.ts";
+import { CROWDED_TENANT } from "../../support/database/crowded-tables.ts";
 import type { ExplainedWork } from "./explained-work.ts";
 import { BATCH, BATCH_ROWS, NO_DEADLINE, TENANTS } from "./rows.ts";
 

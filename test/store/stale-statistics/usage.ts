@@ -9,7 +9,7 @@ import {
 import { findTenantUse, sumRecentUse } from "../../../server/src/features/usage/store/tenant-use.ts";
 import { addUsage, readUsage, sumUsage } from "../../../server/src/features/usage/store/usage.ts";
 import { USAGE_COUNTERS } from "../../../server/src/features/usage/usage.ts";
-import { CROWDED_TENANT } from "../../helpers/database/crowded-tables.ts";
+import { CROWDED_TENANT } from "../../support/database/crowded-tables.ts";
 import type { ExplainedWork } from "./explained-work.ts";
 import { BATCH, BATCH_ROWS, TENANTS, tombstoneHash } from "./rows.ts";
 

@@ -1,5 +1,5 @@
 import { writeFile } from "node:fs/promises";
-import { dumpSchema, SCHEMA_FILE } from "../../helpers/database/schema-dump.ts";
+import { dumpSchema, SCHEMA_FILE } from "../../support/database/schema-dump.ts";
 import { withMigratedPostgres } from "./migrated-postgres.ts";
 
 /** `npm run generate -- schema`: migrates an empty database and writes its schema to a file. */

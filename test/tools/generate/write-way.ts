@@ -1,10 +1,10 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { Session } from "node:inspector/promises";
 import pg from "pg";
-import { connectClient } from "../../helpers/calls/clients.ts";
-import { grant, ORDER } from "../../helpers/calls/verbs.ts";
-import { startTestServer } from "../../helpers/servers/server.ts";
-import { createTenant, setNamespacePolicy } from "../../helpers/servers/tenants.ts";
+import { connectClient } from "../../support/calls/clients.ts";
+import { grant, ORDER } from "../../support/calls/verbs.ts";
+import { startTestServer } from "../../support/servers/server.ts";
+import { createTenant, setNamespacePolicy } from "../../support/servers/tenants.ts";
 import { withMigratedPostgres } from "./migrated-postgres.ts";
 
 const README = new URL("../../../server/README.md", import.meta.url);

@@ -7,11 +7,11 @@ import {
   sessionCookie,
   setCookies,
   whoIs,
-} from "../../helpers/console/browser.ts";
-import { createTestDatabase, type TestDatabase } from "../../helpers/database/database.ts";
-import { type OidcIssuer, startOidcIssuer } from "../../helpers/oidc/issuer.ts";
-import { startTestServer, type TestServer } from "../../helpers/servers/server.ts";
-import { createTenant, type TestTenant } from "../../helpers/servers/tenants.ts";
+} from "../../support/console/browser.ts";
+import { createTestDatabase, type TestDatabase } from "../../support/database/database.ts";
+import { type OidcIssuer, startOidcIssuer } from "../../support/oidc/issuer.ts";
+import { startTestServer, type TestServer } from "../../support/servers/server.ts";
+import { createTenant, type TestTenant } from "../../support/servers/tenants.ts";
 
 type Port = Pick<Addresses, "httpPort">;
 

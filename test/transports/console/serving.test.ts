@@ -3,12 +3,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { brotliCompressSync, gzipSync } from "node:zlib";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { type BrowserAnswer, browse, postKey } from "../../helpers/console/browser.ts";
-import { createTestDatabase, type TestDatabase } from "../../helpers/database/database.ts";
-import { exchange } from "../../helpers/network/raw-socket.ts";
-import { freePort } from "../../helpers/redis/redis.ts";
-import { startTestServer, type TestServer } from "../../helpers/servers/server.ts";
-import { createTenant } from "../../helpers/servers/tenants.ts";
+import { type BrowserAnswer, browse, postKey } from "../../support/console/browser.ts";
+import { createTestDatabase, type TestDatabase } from "../../support/database/database.ts";
+import { exchange } from "../../support/network/raw-socket.ts";
+import { freePort } from "../../support/redis/redis.ts";
+import { startTestServer, type TestServer } from "../../support/servers/server.ts";
+import { createTenant } from "../../support/servers/tenants.ts";
 
 const INDEX = "<!doctype html><title>Onceward</title>";
 const SCRIPT = `console.log(${JSON.stringify("x".repeat(2000))});`;

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { formatApiKey, generateApiKey } from "../../../server/src/core/auth/api-key.ts";
-import { connectAdmin } from "../../helpers/calls/admin.ts";
+import { connectAdmin } from "../../support/calls/admin.ts";
 import {
   browse,
   OF_PAGE,
@@ -9,12 +9,12 @@ import {
   setCookies,
   signIn,
   whoIs,
-} from "../../helpers/console/browser.ts";
-import { openConnection, untilBlocked } from "../../helpers/database/connections.ts";
-import { createTestDatabase, type TestDatabase } from "../../helpers/database/database.ts";
-import { createCopiedDatabase } from "../../helpers/database/restores.ts";
-import { startTestServer, type TestServer } from "../../helpers/servers/server.ts";
-import { createApiKey, createTenant } from "../../helpers/servers/tenants.ts";
+} from "../../support/console/browser.ts";
+import { openConnection, untilBlocked } from "../../support/database/connections.ts";
+import { createTestDatabase, type TestDatabase } from "../../support/database/database.ts";
+import { createCopiedDatabase } from "../../support/database/restores.ts";
+import { startTestServer, type TestServer } from "../../support/servers/server.ts";
+import { createApiKey, createTenant } from "../../support/servers/tenants.ts";
 
 let database: TestDatabase;
 let server: TestServer;

@@ -11,11 +11,11 @@ import {
   setCookies,
   signIn,
   whoIs,
-} from "../../helpers/console/browser.ts";
-import { createTestDatabase, type TestDatabase } from "../../helpers/database/database.ts";
-import { openSocket } from "../../helpers/network/raw-socket.ts";
-import { startTestServer, type TestServer } from "../../helpers/servers/server.ts";
-import { createApiKey, createTenant, type TestTenant } from "../../helpers/servers/tenants.ts";
+} from "../../support/console/browser.ts";
+import { createTestDatabase, type TestDatabase } from "../../support/database/database.ts";
+import { openSocket } from "../../support/network/raw-socket.ts";
+import { startTestServer, type TestServer } from "../../support/servers/server.ts";
+import { createApiKey, createTenant, type TestTenant } from "../../support/servers/tenants.ts";
 
 let database: TestDatabase;
 let server: TestServer;

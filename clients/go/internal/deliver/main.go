@@ -1,4 +1,4 @@
-// Command deliver is a worker, for test/tools/outcomes, which ends it at any moment: it reads its setup, prints "ready", reads
+// Command deliver is a worker, for test/lab/outcomes, which ends it at any moment: it reads its setup, prints "ready", reads
 // deliveries as lines of JSON, charges at a provider, and prints outcomes.
 package main
 

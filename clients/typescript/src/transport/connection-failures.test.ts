@@ -5,7 +5,7 @@ import { createServer as createHttpsServer } from "node:https";
 import { type AddressInfo, createServer as createTcpServer, type Server as NetServer } from "node:net";
 import { Code } from "@connectrpc/connect";
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
-import { type Certificate, makeCertificate } from "../../../../test/helpers/network/certificates.ts";
+import { type Certificate, makeCertificate } from "../../../../test/support/network/certificates.ts";
 import { createOnceward } from "../run/onceward.ts";
 import { createOnceward as createWebOnceward } from "../web.ts";
 import type { TlsOptions } from "./tls-options.ts";

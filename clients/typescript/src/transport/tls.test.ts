@@ -4,7 +4,7 @@ import { createSecureServer, type ServerHttp2Session } from "node:http2";
 import type { AddressInfo } from "node:net";
 import type { TLSSocket } from "node:tls";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { type Certificate, makeCertificate } from "../../../../test/helpers/network/certificates.ts";
+import { type Certificate, makeCertificate } from "../../../../test/support/network/certificates.ts";
 import { InvalidRequestError } from "../errors/catalogue.ts";
 import { createOnceward } from "../run/onceward.ts";
 import { SessionManager } from "./session-manager.ts";

@@ -1,6 +1,6 @@
 import { copyFile, readFile, writeFile } from "node:fs/promises";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { makeCertificate } from "../../../../test/helpers/network/certificates.ts";
+import { makeCertificate } from "../../../../test/support/network/certificates.ts";
 import { openTls } from "./tls.ts";
 
 const SECOND_MS = 1000;

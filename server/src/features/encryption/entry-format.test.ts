@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { encryptionKeys } from "../../../../test/helpers/servers/encryption.ts";
+import { encryptionKeys } from "../../../../test/support/servers/encryption.ts";
 import { type Keyring, NO_KEYS, parseKeyring } from "../../core/config/keyring.ts";
 import type { EntryFormat } from "../../records/replay/entry-format.ts";
 import { entryFormat } from "./entry-format.ts";

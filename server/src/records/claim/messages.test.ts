@@ -1,6 +1,6 @@
 import { fromBinary, toBinary } from "@bufbuild/protobuf";
 import { describe, expect, test } from "vitest";
-import { recordIn } from "../../../../test/helpers/calls/domain.ts";
+import { recordIn } from "../../../../test/support/calls/domain.ts";
 import { ClaimResponseSchema } from "../../gen/onceward/v1/idempotency_pb.ts";
 import type { ClaimOutcome } from "../record.ts";
 import { claimResponse, timeInKey } from "./messages.ts";

@@ -5,7 +5,7 @@ import { buffer } from "node:stream/consumers";
 import { gzipSync } from "node:zlib";
 import { Code } from "@connectrpc/connect";
 import { beforeEach, expect, onTestFinished, test, vi } from "vitest";
-import { openSocket } from "../../../../../test/helpers/network/raw-socket.ts";
+import { openSocket } from "../../../../../test/support/network/raw-socket.ts";
 import { IdempotencyService } from "../../../gen/onceward/v1/idempotency_pb.ts";
 import { Refusal } from "../../domain/refusal.ts";
 import { FailedCall } from "../errors.ts";

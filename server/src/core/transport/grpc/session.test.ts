@@ -10,7 +10,7 @@ import {
   headerBlock,
   openWindows,
   PREFACE,
-} from "../../../../../test/helpers/network/http2-frames.ts";
+} from "../../../../../test/support/network/http2-frames.ts";
 import { createUnacknowledged, SessionLifecycle, type SessionTimes } from "./session.ts";
 
 const NEVER_MS = 1e9;

@@ -210,7 +210,7 @@ function assess(observations: Observations, retentionS: number, targetShare: num
 
 /**
  * A day that was not seen may bring this many times what the largest one that was seen did. With 1, the bound
- * covers 94 % of rare redrives in the simulation (test/tools/insight/README.md).
+ * covers 94 % of rare redrives in the simulation (test/lab/insight/README.md).
  */
 const LARGER_DAY = 3;
 
