@@ -2,7 +2,7 @@ import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { promisify } from "node:util";
-import type { Addresses } from "../../server/src/server.ts";
+import type { Addresses } from "../../server/src/replica/server.ts";
 import type { BuiltImage } from "./image.ts";
 
 const run = promisify(execFile);

@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { readCommandLine } from "../../server/dev/command-line.ts";
-import { printable } from "../../server/src/core/commands/printable.ts";
+import { printable } from "../../server/src/commands/printable.ts";
 import { packChart, packImageContext, packProto } from "./archives.ts";
 import { changelogSection } from "./changelog.ts";
 import { contextProblems, imageProblems, imagePrograms } from "./checks/image.ts";

@@ -1,7 +1,7 @@
 import { type DescField, type FileRegistry, ScalarType } from "@bufbuild/protobuf";
 import { TimestampSchema } from "@bufbuild/protobuf/wkt";
-import { factsOf } from "../../server/src/core/domain/fields.ts";
-import { describeLimitMs } from "../../server/src/core/domain/limits.ts";
+import { factsOf } from "../../server/src/domain/fields.ts";
+import { describeLimitMs } from "../../server/src/domain/limits.ts";
 import type { FieldFacts } from "../../server/src/gen/onceward/v1/facts_pb.ts";
 
 /** Returns the limits and the default of a field as sentences; empty if it has none. */

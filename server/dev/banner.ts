@@ -1,5 +1,5 @@
-import type { Config } from "../src/core/config/config.ts";
-import type { Addresses } from "../src/server.ts";
+import type { Config } from "../src/config/config.ts";
+import type { Addresses } from "../src/replica/server.ts";
 import { DATA_DIR, type DevSecrets } from "./secrets.ts";
 
 /** The tenant that `npm start` creates. */

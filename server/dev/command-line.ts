@@ -1,5 +1,5 @@
 import { type ParseArgsOptionsConfig, parseArgs } from "node:util";
-import { printable } from "../src/core/commands/printable.ts";
+import { printable } from "../src/commands/printable.ts";
 
 /** What a tool's command line may be. */
 interface CommandLine<T extends ParseArgsOptionsConfig> {

@@ -1,10 +1,10 @@
-import { parseApiKey } from "../src/core/auth/api-key.ts";
-import { storedSecret } from "../src/core/auth/pepper.ts";
-import type { Config } from "../src/core/config/config.ts";
-import type { Role } from "../src/core/domain/tenant.ts";
-import { openPool } from "../src/core/store/pool.ts";
-import { findApiKeys, insertApiKey, lockApiKey, storeKeyDigest } from "../src/core/store/tenants/api-keys.ts";
-import { ensureTenant, lockTenant } from "../src/core/store/tenants/tenants.ts";
+import { parseApiKey } from "../src/access/api-key.ts";
+import { storedSecret } from "../src/access/pepper.ts";
+import type { Config } from "../src/config/config.ts";
+import { openPool } from "../src/database/pool.ts";
+import { findApiKeys, insertApiKey, lockApiKey, storeKeyDigest } from "../src/database/tenants/api-keys.ts";
+import { ensureTenant, lockTenant } from "../src/database/tenants/tenants.ts";
+import type { Role } from "../src/domain/tenant.ts";
 import { DEMO_TENANT } from "./banner.ts";
 import { DATA_DIR, type DevSecrets } from "./secrets.ts";
 

@@ -1,10 +1,10 @@
 import { basename, join } from "node:path";
+import { readArguments } from "../src/commands/arguments.ts";
+import type { Host } from "../src/commands/host.ts";
+import { requirePepper } from "../src/commands/pepper.ts";
+import { runMigrations } from "../src/commands/schema.ts";
 import { requirePgBouncerSwitch, serveUntilStopped } from "../src/commands/serve.ts";
-import { readArguments } from "../src/core/commands/arguments.ts";
-import type { Host } from "../src/core/commands/host.ts";
-import { requirePepper } from "../src/core/commands/pepper.ts";
-import { runMigrations } from "../src/core/commands/schema.ts";
-import { readConfig, withSecretFiles } from "../src/core/config/config.ts";
+import { readConfig, withSecretFiles } from "../src/config/config.ts";
 import { devBanner } from "./banner.ts";
 import { ensureConsole } from "./console.ts";
 import { ensureDatabase } from "./databases.ts";

@@ -1,4 +1,4 @@
-import { runCommand } from "../src/core/commands/process.ts";
+import { runCommand } from "../src/commands/process.ts";
 import { dev } from "./dev.ts";
 
 let isOutputClosed = false;

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { link, mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { formatApiKey, generateApiKey } from "../src/core/auth/api-key.ts";
+import { formatApiKey, generateApiKey } from "../src/access/api-key.ts";
 
 /** The folder of all files of `npm start`, in the working directory. */
 export const DATA_DIR = ".onceward";

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-import { COMMANDS } from "./commands.ts";
-import { runCommand } from "./core/commands/process.ts";
+import { COMMANDS } from "./commands/commands.ts";
+import { runCommand } from "./commands/process.ts";
 
 const CALLS = COMMANDS.map(({ name, synopsis = "" }) => `  ${name} ${synopsis}`.trimEnd());
 const WIDTH = Math.max(...CALLS.map(({ length }) => length)) + 2;

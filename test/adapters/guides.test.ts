@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { formatApiKey, generateApiKey } from "../../server/src/core/auth/api-key.ts";
+import { formatApiKey, generateApiKey } from "../../server/src/access/api-key.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
 import { GUIDE_PROGRAMS, programOf } from "../support/guides/programs.ts";
 import { typeErrors } from "../support/packages/packed-client.ts";

@@ -7,8 +7,8 @@ import {
   type AuditEvent,
   AuditEvent_Outcome,
 } from "../../clients/typescript/src/gen/onceward/v1/tenant_pb.ts";
-import { parseApiKey } from "../../server/src/core/auth/api-key.ts";
-import { MAX_MESSAGE_BYTES } from "../../server/src/core/domain/limits.ts";
+import { parseApiKey } from "../../server/src/access/api-key.ts";
+import { MAX_MESSAGE_BYTES } from "../../server/src/domain/limits.ts";
 import {
   connectAdmin,
   describeAdministrationOverAll,

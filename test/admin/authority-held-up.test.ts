@@ -10,7 +10,7 @@ import {
   vi,
 } from "vitest";
 import { ErrorReason } from "../../clients/typescript/src/gen/onceward/v1/errors_pb.ts";
-import { parseApiKey } from "../../server/src/core/auth/api-key.ts";
+import { parseApiKey } from "../../server/src/access/api-key.ts";
 import { createWorld } from "../support/calls/admin.ts";
 import { errorOf } from "../support/calls/errors.ts";
 import { grant, ORDER } from "../support/calls/verbs.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import { ErrorReason } from "../../clients/typescript/src/gen/onceward/v1/errors_pb.ts";
 import { Policy_OnLeaseExpiry } from "../../clients/typescript/src/gen/onceward/v1/policy_pb.ts";
-import { parseApiKey } from "../../server/src/core/auth/api-key.ts";
+import { parseApiKey } from "../../server/src/access/api-key.ts";
 import { type AdministeredTenant, createWorld } from "../support/calls/admin.ts";
 import { connectClient, type IdempotencyClient, type TransportName } from "../support/calls/clients.ts";
 import { errorOf } from "../support/calls/errors.ts";

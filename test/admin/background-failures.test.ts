@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { parseApiKey } from "../../server/src/core/auth/api-key.ts";
+import { parseApiKey } from "../../server/src/access/api-key.ts";
 import { connectClient } from "../support/calls/clients.ts";
 import { complete, ORDER } from "../support/calls/verbs.ts";
 import { readMetrics } from "../support/servers/metrics.ts";

@@ -6,9 +6,9 @@ import { OperatorService } from "../../clients/typescript/src/gen/onceward/v1/op
 import { Result_Kind } from "../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
 import { TenantAdminService } from "../../clients/typescript/src/gen/onceward/v1/tenant_admin_pb.ts";
 import { ApiKey_Role } from "../../clients/typescript/src/gen/onceward/v1/tenant_pb.ts";
-import { parseApiKey } from "../../server/src/core/auth/api-key.ts";
-import { unaryMethods } from "../../server/src/core/transport/route.ts";
-import type { Addresses } from "../../server/src/server.ts";
+import { parseApiKey } from "../../server/src/access/api-key.ts";
+import type { Addresses } from "../../server/src/replica/server.ts";
+import { unaryMethods } from "../../server/src/transport/route.ts";
 import { plant, planted, showing } from "../support/attacks/plants.ts";
 import { wholeAnswers } from "../support/attacks/whole-answers.ts";
 import { connectAdmin, connectOperator } from "../support/calls/admin.ts";

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { RecordJob_State } from "../../clients/typescript/src/gen/onceward/v1/tenant_pb.ts";
-import type { Pool } from "../../server/src/core/store/pool.ts";
-import { workBatch } from "../../server/src/features/jobs/work-batch.ts";
+import { workBatch } from "../../server/src/admin/jobs/work-batch.ts";
+import type { Pool } from "../../server/src/database/pool.ts";
 import { type AdministeredTenant, connectAdmin, describeAdministration } from "../support/calls/admin.ts";
 import { errorOf } from "../support/calls/errors.ts";
 import { grant, seconds } from "../support/calls/verbs.ts";

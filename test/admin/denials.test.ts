@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from "vitest";
 import { ApiKey_Role } from "../../clients/typescript/src/gen/onceward/v1/tenant_pb.ts";
-import { parseApiKey } from "../../server/src/core/auth/api-key.ts";
+import { parseApiKey } from "../../server/src/access/api-key.ts";
 import {
   connectAdmin,
   connectOperator,

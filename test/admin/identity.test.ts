@@ -2,7 +2,7 @@ import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { expect, test } from "vitest";
 import { WhoAmIResponse_Kind } from "../../clients/typescript/src/gen/onceward/v1/identity_pb.ts";
 import { ApiKey_Role } from "../../clients/typescript/src/gen/onceward/v1/tenant_pb.ts";
-import { parseApiKey } from "../../server/src/core/auth/api-key.ts";
+import { parseApiKey } from "../../server/src/access/api-key.ts";
 import { connectIdentity, describeAdministrationOverAll } from "../support/calls/admin.ts";
 import { errorOf } from "../support/calls/errors.ts";
 import { createApiKey } from "../support/servers/tenants.ts";

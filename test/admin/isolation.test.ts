@@ -8,9 +8,9 @@ import {
   TenantAdminService,
 } from "../../clients/typescript/src/gen/onceward/v1/tenant_admin_pb.ts";
 import { ApiKey_Role } from "../../clients/typescript/src/gen/onceward/v1/tenant_pb.ts";
-import { parseApiKey } from "../../server/src/core/auth/api-key.ts";
-import type { UnaryMethods } from "../../server/src/core/calls/call.ts";
-import { unaryMethods } from "../../server/src/core/transport/route.ts";
+import { parseApiKey } from "../../server/src/access/api-key.ts";
+import type { UnaryMethods } from "../../server/src/access/call.ts";
+import { unaryMethods } from "../../server/src/transport/route.ts";
 import { type Names, nobodys, tenantFixture } from "../support/attacks/tenant-fixture.ts";
 import { type WholeAnswer, type WholeAnswers, wholeAnswers } from "../support/attacks/whole-answers.ts";
 import { type AdministeredTenant, describeAdministrationOverAll } from "../support/calls/admin.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { DeclinedCall_Outcome } from "../../clients/typescript/src/gen/onceward/v1/tenant_admin_pb.ts";
-import { MAX_CALLS } from "../../server/src/features/key-history/declined-keys.ts";
+import { MAX_CALLS } from "../../server/src/key-history/declined-keys.ts";
 import { type AdminWorld, connectAdmin, describeAdministration } from "../support/calls/admin.ts";
 import { connectClient } from "../support/calls/clients.ts";
 import { errorOf } from "../support/calls/errors.ts";

@@ -1,10 +1,10 @@
 import { createHash } from "node:crypto";
 import { expect, test } from "vitest";
 import { KeyDefect, type KeyQuality } from "../../clients/typescript/src/gen/onceward/v1/tenant_admin_pb.ts";
-import { createKeyHashes } from "../../server/src/features/insight/domain/key-hashes.ts";
-import type { FirstClaim } from "../../server/src/features/insight/first-claims.ts";
-import { createSampler } from "../../server/src/features/insight/sampler.ts";
-import { latenessBucket } from "../../server/src/features/usage/lateness.ts";
+import { latenessBucket } from "../../server/src/admin/usage/lateness.ts";
+import { createKeyHashes } from "../../server/src/insight/domain/key-hashes.ts";
+import type { FirstClaim } from "../../server/src/insight/first-claims.ts";
+import { createSampler } from "../../server/src/insight/sampler.ts";
 import type { RecordId } from "../../server/src/records/record.ts";
 import type { SweptNamespace } from "../../server/src/records/sweep.ts";
 import { type AdministeredTenant, connectAdmin, describeAdministration } from "../support/calls/admin.ts";

@@ -1,7 +1,7 @@
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { expect, test } from "vitest";
 import { ApiKey_Role } from "../../clients/typescript/src/gen/onceward/v1/tenant_pb.ts";
-import { formatApiKey, generateApiKey, parseApiKey } from "../../server/src/core/auth/api-key.ts";
+import { formatApiKey, generateApiKey, parseApiKey } from "../../server/src/access/api-key.ts";
 import { connectOperator, describeAdministration } from "../support/calls/admin.ts";
 import { errorOf } from "../support/calls/errors.ts";
 import { readPages } from "../support/calls/pages.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { MAX_COUNTED } from "../../server/src/features/administration/store/count-records.ts";
+import { MAX_COUNTED } from "../../server/src/admin/records/count-records.ts";
 import { connectAdmin, describeAdministration, type TenantAdminClient } from "../support/calls/admin.ts";
 import type { IdempotencyClient } from "../support/calls/clients.ts";
 import { errorOf } from "../support/calls/errors.ts";

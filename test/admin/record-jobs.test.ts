@@ -1,17 +1,13 @@
 import { inspect } from "node:util";
 import { expect, onTestFinished, test } from "vitest";
-import { UNCHECKED_CLOCK } from "../../server/src/core/domain/database-clock.ts";
-import { createLog } from "../../server/src/core/telemetry/log.ts";
-import { createMetrics } from "../../server/src/core/telemetry/metrics.ts";
-import { createJobScheduler } from "../../server/src/features/jobs/scheduler.ts";
-import {
-  advanceRecordJob,
-  insertRecordJob,
-  takeRecordJob,
-} from "../../server/src/features/jobs/store/record-jobs.ts";
-import { workBatch } from "../../server/src/features/jobs/work-batch.ts";
-import { createJobWorker } from "../../server/src/features/jobs/worker.ts";
+import { advanceRecordJob, insertRecordJob, takeRecordJob } from "../../server/src/admin/jobs/record-jobs.ts";
+import { createJobScheduler } from "../../server/src/admin/jobs/scheduler.ts";
+import { workBatch } from "../../server/src/admin/jobs/work-batch.ts";
+import { createJobWorker } from "../../server/src/admin/jobs/worker.ts";
+import { UNCHECKED_CLOCK } from "../../server/src/domain/database-clock.ts";
 import { PLAIN_VALUES } from "../../server/src/records/engine/record-values.ts";
+import { createLog } from "../../server/src/telemetry/log.ts";
+import { createMetrics } from "../../server/src/telemetry/metrics.ts";
 import { describeAdministration } from "../support/calls/admin.ts";
 import { errorOf } from "../support/calls/errors.ts";
 import { grant, seconds } from "../support/calls/verbs.ts";

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
-import { Authenticator } from "../../server/src/core/auth/authenticate.ts";
-import type { Deadline } from "../../server/src/core/domain/operation.ts";
-import type { Statement } from "../../server/src/core/store/pool.ts";
+import { Authenticator } from "../../server/src/access/authenticate.ts";
+import type { Statement } from "../../server/src/database/pool.ts";
+import type { Deadline } from "../../server/src/domain/operation.ts";
 import { openStorePool } from "../support/database/connections.ts";
 import { createTestDatabase } from "../support/database/database.ts";
 import { TEST_PEPPER } from "../support/servers/server.ts";

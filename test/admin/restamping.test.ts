@@ -1,7 +1,7 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import { RecordJob_Kind, RecordJob_State } from "../../clients/typescript/src/gen/onceward/v1/tenant_pb.ts";
-import { openPool } from "../../server/src/core/store/pool.ts";
-import { workBatch } from "../../server/src/features/jobs/work-batch.ts";
+import { workBatch } from "../../server/src/admin/jobs/work-batch.ts";
+import { openPool } from "../../server/src/database/pool.ts";
 import { type AdministeredTenant, type AdminWorld, describeAdministration } from "../support/calls/admin.ts";
 import { errorOf } from "../support/calls/errors.ts";
 import { ageRecords, granted } from "../support/calls/records.ts";

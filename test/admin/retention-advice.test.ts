@@ -4,7 +4,7 @@ import {
   type RetentionCandidate,
   GetRetentionAdviceResponse_Verdict as Verdict,
 } from "../../clients/typescript/src/gen/onceward/v1/tenant_admin_pb.ts";
-import { latenessBucket } from "../../server/src/features/usage/lateness.ts";
+import { latenessBucket } from "../../server/src/admin/usage/lateness.ts";
 import { type AdministeredTenant, connectAdmin, describeAdministration } from "../support/calls/admin.ts";
 import { errorOf } from "../support/calls/errors.ts";
 import { ageRecords } from "../support/calls/records.ts";

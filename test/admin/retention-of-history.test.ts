@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from "vitest";
-import { createPruners } from "../../server/src/core/background/pruner.ts";
-import { pruneRows } from "../../server/src/core/store/prune.ts";
-import { createMetrics } from "../../server/src/core/telemetry/metrics.ts";
+import { createPruners } from "../../server/src/background/pruner.ts";
+import { pruneRows } from "../../server/src/database/prune.ts";
+import { createMetrics } from "../../server/src/telemetry/metrics.ts";
 import { openStorePool } from "../support/database/connections.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
 import { createTenant } from "../support/servers/tenants.ts";

@@ -1,11 +1,11 @@
 import { randomUUID } from "node:crypto";
 import { expect, onTestFinished, test } from "vitest";
-import { createStorageTotals } from "../../server/src/core/admission/storage-totals.ts";
+import { createStorageTotals } from "../../server/src/access/storage-totals.ts";
 import {
   countRecordsPage,
   FROM_THE_START,
   takeCount,
-} from "../../server/src/core/store/tenants/tenant-totals.ts";
+} from "../../server/src/database/tenants/tenant-totals.ts";
 import { connectClient, type IdempotencyClient } from "../support/calls/clients.ts";
 import { errorOf } from "../support/calls/errors.ts";
 import { ageRecords } from "../support/calls/records.ts";

@@ -3,11 +3,11 @@ import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { Policy_LateKeys } from "../../clients/typescript/src/gen/onceward/v1/policy_pb.ts";
 import { GetUsageRequest_Grouping } from "../../clients/typescript/src/gen/onceward/v1/tenant_admin_pb.ts";
 import type { UsageHour } from "../../clients/typescript/src/gen/onceward/v1/tenant_pb.ts";
-import { openPool } from "../../server/src/core/store/pool.ts";
-import { createRecentRefusals } from "../../server/src/features/usage/recent-refusals.ts";
-import { createRecentUse } from "../../server/src/features/usage/recent-use.ts";
-import { createUsageFlusher } from "../../server/src/features/usage/usage-flusher.ts";
-import { createUsageMeter } from "../../server/src/features/usage/usage-meter.ts";
+import { createRecentRefusals } from "../../server/src/admin/usage/recent-refusals.ts";
+import { createRecentUse } from "../../server/src/admin/usage/recent-use.ts";
+import { createUsageFlusher } from "../../server/src/admin/usage/usage-flusher.ts";
+import { createUsageMeter } from "../../server/src/admin/usage/usage-meter.ts";
+import { openPool } from "../../server/src/database/pool.ts";
 import {
   type AdministeredTenant,
   type AdminWorld,

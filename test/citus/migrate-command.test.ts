@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { WORKER_SETTINGS } from "../../server/src/core/store/pool.ts";
+import { WORKER_SETTINGS } from "../../server/src/database/pool.ts";
 import { addNodes, addressOf } from "../support/database/citus.ts";
 import { createEmptyNodes } from "../support/database/database.ts";
 import { runStatements } from "../support/database/statement-runner.ts";

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, onTestFailed, onTestFinished, test } from "vitest";
-import { migrate } from "../../server/src/core/store/migrate.ts";
+import { migrate } from "../../server/src/database/migrate.ts";
 import { connectClient, type IdempotencyClient } from "../support/calls/clients.ts";
 import { granted } from "../support/calls/records.ts";
 import { startLoad } from "../support/calls/steady-load.ts";

@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from "vitest";
-import { raiseTokenFloor } from "../../server/src/core/store/installation.ts";
+import { raiseTokenFloor } from "../../server/src/database/installation.ts";
 import { connectClient } from "../support/calls/clients.ts";
 import { granted } from "../support/calls/records.ts";
 import { seconds, success } from "../support/calls/verbs.ts";

@@ -1,18 +1,18 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
-import { type Deadline, Rejected } from "../../server/src/core/domain/operation.ts";
-import { RESEND_WITHIN_MS } from "../../server/src/core/domain/statement-times.ts";
+import { distributeRecords } from "../../server/src/citus/distribute-records.ts";
+import { nodeUrl, openNodePool } from "../../server/src/citus/node-pool.ts";
+import { isMoved } from "../../server/src/citus/shard-guard.ts";
+import type { ShardNode } from "../../server/src/citus/shard-map.ts";
+import { openShards } from "../../server/src/citus/shards.ts";
 import {
   type OpenedPool,
   openPool,
   type Pool,
   type PoolOptions,
   type Statement,
-} from "../../server/src/core/store/pool.ts";
-import { distributeRecords } from "../../server/src/features/citus/distribute-records.ts";
-import { nodeUrl, openNodePool } from "../../server/src/features/citus/node-pool.ts";
-import { isMoved } from "../../server/src/features/citus/shard-guard.ts";
-import type { ShardNode } from "../../server/src/features/citus/shard-map.ts";
-import { openShards } from "../../server/src/features/citus/shards.ts";
+} from "../../server/src/database/pool.ts";
+import { type Deadline, Rejected } from "../../server/src/domain/operation.ts";
+import { RESEND_WITHIN_MS } from "../../server/src/domain/statement-times.ts";
 import { findResolved } from "../../server/src/records/claim/find-resolved.ts";
 import { UNLIMITED } from "../../server/src/records/engine/fair-queue.ts";
 import type { Shards } from "../../server/src/records/engine/shards.ts";

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, onTestFailed, test } from "vitest";
-import { distributeRecords } from "../../server/src/features/citus/distribute-records.ts";
-import { undistributeRecords } from "../../server/src/features/citus/undistribute-records.ts";
+import { distributeRecords } from "../../server/src/citus/distribute-records.ts";
+import { undistributeRecords } from "../../server/src/citus/undistribute-records.ts";
 import { connectClient, type IdempotencyClient } from "../support/calls/clients.ts";
 import { describeError } from "../support/calls/errors.ts";
 import { success } from "../support/calls/verbs.ts";

@@ -1,7 +1,7 @@
 import { rm } from "node:fs/promises";
 import { expect, inject, onTestFinished, test } from "vitest";
-import { migrate } from "../../server/src/core/store/migrate.ts";
-import { distributeRecords } from "../../server/src/features/citus/distribute-records.ts";
+import { distributeRecords } from "../../server/src/citus/distribute-records.ts";
+import { migrate } from "../../server/src/database/migrate.ts";
 import { connectClient, type IdempotencyClient } from "../support/calls/clients.ts";
 import { describeError } from "../support/calls/errors.ts";
 import { granted } from "../support/calls/records.ts";

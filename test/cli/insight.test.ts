@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { expect, test } from "vitest";
-import { latenessBucket } from "../../server/src/features/usage/lateness.ts";
+import { latenessBucket } from "../../server/src/admin/usage/lateness.ts";
 import { awaitYoungHour } from "../support/database/time.ts";
 import { useCliWorld } from "../support/processes/cli-world.ts";
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { MAX_COUNTED } from "../../server/src/features/administration/store/count-records.ts";
+import { MAX_COUNTED } from "../../server/src/admin/records/count-records.ts";
 import { endLeases } from "../support/calls/records.ts";
 import { useCliWorld } from "../support/processes/cli-world.ts";
 import { partsOf } from "../support/servers/tenants.ts";

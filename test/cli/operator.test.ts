@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { hostname } from "node:os";
 import { expect, test } from "vitest";
-import { parseApiKey } from "../../server/src/core/auth/api-key.ts";
+import { parseApiKey } from "../../server/src/access/api-key.ts";
 import { cliFor } from "../support/processes/cli.ts";
 import { useCliWorld } from "../support/processes/cli-world.ts";
 

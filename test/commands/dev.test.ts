@@ -8,8 +8,8 @@ import { startEmbeddedPostgres } from "../../server/dev/embedded/postgres.ts";
 import { findRedisProgram } from "../../server/dev/embedded/redis.ts";
 import { waitUntil } from "../../server/dev/embedded/wait.ts";
 import { ensureDevSecrets } from "../../server/dev/secrets.ts";
-import { runMigrations } from "../../server/src/core/commands/schema.ts";
-import { readConfig } from "../../server/src/core/config/config.ts";
+import { runMigrations } from "../../server/src/commands/schema.ts";
+import { readConfig } from "../../server/src/config/config.ts";
 import { openConnection } from "../support/database/connections.ts";
 import {
   createWorkplace,

@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { expect, onTestFinished, test } from "vitest";
-import { migrate } from "../../server/src/core/store/migrate.ts";
+import { migrate } from "../../server/src/database/migrate.ts";
 import { connectClient } from "../support/calls/clients.ts";
 import { ORDER } from "../support/calls/verbs.ts";
 import { useOwnPostgres } from "../support/database/own-postgres.ts";

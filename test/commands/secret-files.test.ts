@@ -3,13 +3,8 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { beforeEach, expect, test } from "vitest";
-import { formatApiKey, generateApiKey } from "../../server/src/core/auth/api-key.ts";
-import {
-  ConfigError,
-  readConfig,
-  redactedConfig,
-  withCurrentUrls,
-} from "../../server/src/core/config/config.ts";
+import { formatApiKey, generateApiKey } from "../../server/src/access/api-key.ts";
+import { ConfigError, readConfig, redactedConfig, withCurrentUrls } from "../../server/src/config/config.ts";
 import { createWorkplace, runCommand, type Workplace } from "../support/processes/command.ts";
 
 const run = promisify(execFile);

@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from "vitest";
-import { openPool } from "../../server/src/core/store/pool.ts";
+import { openPool } from "../../server/src/database/pool.ts";
 import { sweepBatch } from "../../server/src/records/sweep.ts";
 import { connectClient, type IdempotencyClient } from "../support/calls/clients.ts";
 import { connectCrowd } from "../support/calls/crowd.ts";

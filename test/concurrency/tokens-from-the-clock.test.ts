@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
-import { Rejected } from "../../server/src/core/domain/operation.ts";
+import { Rejected } from "../../server/src/domain/operation.ts";
 import { UNLIMITED } from "../../server/src/records/engine/fair-queue.ts";
 import { createRecordStore, type RecordStore } from "../../server/src/records/record-store.ts";
 import { connectAdmin } from "../support/calls/admin.ts";

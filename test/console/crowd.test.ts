@@ -1,6 +1,6 @@
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
-import type { Addresses } from "../../server/src/server.ts";
+import type { Addresses } from "../../server/src/replica/server.ts";
 import { connectClient } from "../support/calls/clients.ts";
 import { copyRecord } from "../support/calls/records.ts";
 import { complete, ORDER } from "../support/calls/verbs.ts";

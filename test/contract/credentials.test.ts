@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { formatApiKey, generateApiKey, parseApiKey } from "../../server/src/core/auth/api-key.ts";
+import { formatApiKey, generateApiKey, parseApiKey } from "../../server/src/access/api-key.ts";
 import { connectClient } from "../support/calls/clients.ts";
 import { errorOf } from "../support/calls/errors.ts";
 import { grant, lookUp, ORDER, success } from "../support/calls/verbs.ts";

@@ -1,6 +1,6 @@
 import { ConnectError } from "@connectrpc/connect";
 import { expect, test } from "vitest";
-import { CATALOGUE } from "../../server/src/core/domain/refusal.ts";
+import { CATALOGUE } from "../../server/src/domain/refusal.ts";
 import { runBatch } from "../support/calls/batches.ts";
 import { connectClient, type IdempotencyClient } from "../support/calls/clients.ts";
 import { describeError, errorOf, type SeenError } from "../support/calls/errors.ts";

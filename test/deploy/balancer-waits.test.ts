@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { MAX_WAIT_MS } from "../../server/src/core/domain/limits.ts";
+import { MAX_WAIT_MS } from "../../server/src/domain/limits.ts";
 import { connectClient, type IdempotencyClient } from "../support/calls/clients.ts";
 import { grant, ORDER } from "../support/calls/verbs.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";

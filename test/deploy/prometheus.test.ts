@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { Addresses } from "../../server/src/server.ts";
+import type { Addresses } from "../../server/src/replica/server.ts";
 import { connectClient, type IdempotencyClient } from "../support/calls/clients.ts";
 import { endLeases } from "../support/calls/records.ts";
 import { fingerprintOf, seconds, success } from "../support/calls/verbs.ts";
@@ -107,7 +107,7 @@ const PANELS = PANEL_EXPRESSIONS.map(({ where, expr }) => ({
 }));
 
 /**
- * What there is no data for here: a metric of replicas with TLS, which `server/src/core/transport/tls.test.ts` reads; a probe, of
+ * What there is no data for here: a metric of replicas with TLS, which `server/src/transport/tls.test.ts` reads; a probe, of
  * `rehearsal-balancer.test.ts`; and the calls of half an hour ago.
  */
 const WITHOUT_DATA = /onceward_tls_expires_in_seconds|probe_success|offset 15m/;

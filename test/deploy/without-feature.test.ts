@@ -14,7 +14,7 @@ import { createTenant } from "../support/servers/tenants.ts";
 
 const run = promisify(execFile);
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
-const FEATURES = "server/src/features.ts";
+const FEATURES = "server/src/replica/features.ts";
 const REMOVABLE = ["insight", "console", "citus"];
 const TIMEOUT_MS = 300_000;
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { distributeRecords } from "../../server/src/features/citus/distribute-records.ts";
+import { distributeRecords } from "../../server/src/citus/distribute-records.ts";
 import { copyAlone } from "../support/database/citus.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
 import { diagnoseDatabase } from "../support/doctor/diagnosis.ts";

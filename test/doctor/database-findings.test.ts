@@ -1,8 +1,8 @@
 import { beforeAll, expect, onTestFinished, test } from "vitest";
-import { pepperMark } from "../../server/src/core/auth/pepper.ts";
-import { runMigrations } from "../../server/src/core/commands/schema.ts";
-import { migrate } from "../../server/src/core/store/migrate.ts";
-import { NEWEST_MINORS } from "../../server/src/features/doctor/checks/settings.ts";
+import { pepperMark } from "../../server/src/access/pepper.ts";
+import { runMigrations } from "../../server/src/commands/schema.ts";
+import { migrate } from "../../server/src/database/migrate.ts";
+import { NEWEST_MINORS } from "../../server/src/doctor/checks/settings.ts";
 import { openConnection } from "../support/database/connections.ts";
 import { type OpenDatabase, openDatabase } from "../support/database/database.ts";
 import { NAMED_COCKROACH, namedVersion } from "../support/database/other-engine.ts";

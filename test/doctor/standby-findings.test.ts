@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import pg from "pg";
 import { expect, onTestFinished, test } from "vitest";
-import { migrate } from "../../server/src/core/store/migrate.ts";
+import { migrate } from "../../server/src/database/migrate.ts";
 import { useOwnPostgres } from "../support/database/own-postgres.ts";
 import { startStandby } from "../support/database/standby.ts";
 import { diagnoseDatabase } from "../support/doctor/diagnosis.ts";

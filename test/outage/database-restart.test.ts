@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, inject, onTestFinished, test, vi } from "vitest";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../server/dev/embedded/postgres.ts";
-import { migrate } from "../../server/src/core/store/migrate.ts";
+import { migrate } from "../../server/src/database/migrate.ts";
 import { connectClient } from "../support/calls/clients.ts";
 import { connectCrowd } from "../support/calls/crowd.ts";
 import { expectReplays, startLoad } from "../support/calls/steady-load.ts";

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
-import { formatApiKey, generateApiKey } from "../../server/src/core/auth/api-key.ts";
+import { formatApiKey, generateApiKey } from "../../server/src/access/api-key.ts";
 import { connectOperator, type OperatorClient } from "../support/calls/admin.ts";
 import { connectClient } from "../support/calls/clients.ts";
 import { ORDER } from "../support/calls/verbs.ts";

@@ -18,7 +18,7 @@ import { releasedManifest } from "../../deploy/release/packages.ts";
 import { relativeLinks, releasedReadme } from "../../deploy/release/readme-links.ts";
 import { bomOf, type Lock, productionPackages } from "../../deploy/release/sbom.ts";
 import { PACKAGE_DIRS } from "../../deploy/release/stage.ts";
-import { formatApiKey, generateApiKey } from "../../server/src/core/auth/api-key.ts";
+import { formatApiKey, generateApiKey } from "../../server/src/access/api-key.ts";
 import { makeCertificate } from "../support/network/certificates.ts";
 
 const run = promisify(execFile);

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
-import { SECRETS, VARIABLES } from "../../server/src/core/config/variables.ts";
+import { SECRETS, VARIABLES } from "../../server/src/config/variables.ts";
 import { chartFiles, withPlaceholders } from "../support/chart/chart-files.ts";
 import { configSchema, SET_BY_CHART } from "../support/chart/config-schema.ts";
 import { CHART, readChartValues, valueAt } from "../support/chart/values.ts";

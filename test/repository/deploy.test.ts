@@ -9,8 +9,8 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { expect, onTestFinished, test } from "vitest";
 import { parse } from "yaml";
-import { readConfig } from "../../server/src/core/config/config.ts";
-import { VARIABLES } from "../../server/src/core/config/variables.ts";
+import { readConfig } from "../../server/src/config/config.ts";
+import { VARIABLES } from "../../server/src/config/variables.ts";
 import { VERSION } from "../../server/src/version.ts";
 import { makeCertificate, tlsSettings } from "../support/network/certificates.ts";
 

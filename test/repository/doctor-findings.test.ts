@@ -1,7 +1,7 @@
 import { readdir, readFile } from "node:fs/promises";
 import { expect, test } from "vitest";
-import { NEWEST_MINORS } from "../../server/src/features/doctor/checks/settings.ts";
-import { FINDINGS, findingOf } from "../../server/src/features/doctor/findings.ts";
+import { NEWEST_MINORS } from "../../server/src/doctor/checks/settings.ts";
+import { FINDINGS, findingOf } from "../../server/src/doctor/findings.ts";
 
 const RUNBOOK = new URL("../../deploy/runbook.md", import.meta.url);
 const TESTS = new URL("../doctor/", import.meta.url);

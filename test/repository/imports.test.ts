@@ -9,7 +9,7 @@ const SOURCE = fileURLToPath(new URL("../../server/src/", import.meta.url));
 
 /** Pure: these files reach no database, network or disk, and import only each other. */
 const PURE = [
-  "core/domain",
+  "domain",
   "records/attempt.ts",
   "records/late-keys.ts",
   "records/record.ts",
@@ -22,20 +22,20 @@ const PURE = [
 
 /** The rooms of the core and of the protocol. Each imports only from those that follow it. */
 const ROOMS = [
-  "core/commands",
+  "commands",
   "core/transport",
   "records",
-  "core/messages",
-  "core/calls",
-  "core/config",
-  "core/admission",
+  "domain",
+  "access",
+  "config",
+  "access",
   "records/replay",
-  "core/background",
-  "core/auth",
-  "core/store/tenants",
+  "background",
+  "access",
+  "database/tenants",
   "records/engine",
-  "core/store",
-  "core/telemetry",
+  "database",
+  "telemetry",
   PURE,
 ].flat();
 

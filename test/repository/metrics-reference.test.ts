@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { expect, test } from "vitest";
-import { createMetrics } from "../../server/src/core/telemetry/metrics.ts";
+import { createMetrics } from "../../server/src/telemetry/metrics.ts";
 
 const PAGE = new URL("../../server/metrics.md", import.meta.url);
 

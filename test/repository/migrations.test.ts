@@ -1,8 +1,8 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { splitStatements, withoutComments } from "../../server/src/core/store/migration/sql-text.ts";
-import { MIGRATIONS_DIR, shippedMigrations } from "../../server/src/core/store/shipped-migrations.ts";
+import { splitStatements, withoutComments } from "../../server/src/database/migration/sql-text.ts";
+import { MIGRATIONS_DIR, shippedMigrations } from "../../server/src/database/shipped-migrations.ts";
 
 /** The tables that grow with calls, and not only with tenants and namespaces. */
 const LARGE_TABLES = ["records", "audit_events", "usage_hours", "insight_sampled_keys"] as const;

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { CATALOGUE } from "../../server/src/core/domain/refusal.ts";
-import { DEGRADED_REASONS } from "../../server/src/core/domain/replica.ts";
-import { BACKGROUND_TASKS } from "../../server/src/core/telemetry/background-metrics.ts";
-import { createMetrics } from "../../server/src/core/telemetry/metrics.ts";
+import { CATALOGUE } from "../../server/src/domain/refusal.ts";
+import { DEGRADED_REASONS } from "../../server/src/domain/replica.ts";
+import { BACKGROUND_TASKS } from "../../server/src/telemetry/background-metrics.ts";
+import { createMetrics } from "../../server/src/telemetry/metrics.ts";
 import {
   ALERTS,
   type Expression,

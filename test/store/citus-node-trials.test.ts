@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test, vi } from "vitest";
-import { StatementFailed } from "../../server/src/core/store/statement-errors.ts";
-import { createNodes } from "../../server/src/features/citus/nodes.ts";
+import { createNodes } from "../../server/src/citus/nodes.ts";
+import { StatementFailed } from "../../server/src/database/statement-errors.ts";
 import { openStorePool } from "../support/database/connections.ts";
 import { createTestDatabase } from "../support/database/database.ts";
 import { proxyDatabase } from "../support/database/database-proxy.ts";

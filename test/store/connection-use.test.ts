@@ -1,16 +1,16 @@
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import {
-  POLICY_SETTLES_MS,
-  RESEND_WITHIN_MS,
-  USE_TIMEOUT_MS,
-} from "../../server/src/core/domain/statement-times.ts";
-import {
   type BoundStatement,
   type OpenedPool,
   openPool,
   type PoolOptions,
   type Runner,
-} from "../../server/src/core/store/pool.ts";
+} from "../../server/src/database/pool.ts";
+import {
+  POLICY_SETTLES_MS,
+  RESEND_WITHIN_MS,
+  USE_TIMEOUT_MS,
+} from "../../server/src/domain/statement-times.ts";
 import type { RecordLoss } from "../../server/src/records/late-keys.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
 

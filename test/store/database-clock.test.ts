@@ -9,24 +9,18 @@ import {
   ListRecordsRequest_Order,
 } from "../../clients/typescript/src/gen/onceward/v1/tenant_admin_pb.ts";
 import { RecordJob_State } from "../../clients/typescript/src/gen/onceward/v1/tenant_pb.ts";
-import { createHeartbeat } from "../../server/src/core/background/heartbeat.ts";
-import {
-  createDatabaseClockWatch,
-  type DatabaseClockWatch,
-} from "../../server/src/core/domain/database-clock.ts";
-import { CommitWatch } from "../../server/src/core/store/commit-watch.ts";
-import type { Pool } from "../../server/src/core/store/pool.ts";
-import { BEFORE_ALL_REPLICAS, beatReplicaRow, findReplicas } from "../../server/src/core/store/replicas.ts";
-import { takeCount } from "../../server/src/core/store/tenants/tenant-totals.ts";
-import {
-  beginEncryptionPass,
-  takeEncryptionPage,
-} from "../../server/src/features/encryption/encryption-pass.ts";
-import { createAmbiguousCounter } from "../../server/src/features/jobs/ambiguous-counter.ts";
-import { insertRecordJob, takeRecordJob } from "../../server/src/features/jobs/store/record-jobs.ts";
-import { workBatch } from "../../server/src/features/jobs/work-batch.ts";
-import { addUsage } from "../../server/src/features/usage/store/usage.ts";
-import { USAGE_COUNTERS, type UsageCounter } from "../../server/src/features/usage/usage.ts";
+import { insertRecordJob, takeRecordJob } from "../../server/src/admin/jobs/record-jobs.ts";
+import { workBatch } from "../../server/src/admin/jobs/work-batch.ts";
+import { createAmbiguousCounter } from "../../server/src/admin/records/ambiguous-counter.ts";
+import { addUsage } from "../../server/src/admin/usage/stored-usage.ts";
+import { USAGE_COUNTERS, type UsageCounter } from "../../server/src/admin/usage/usage.ts";
+import { createHeartbeat } from "../../server/src/background/heartbeat.ts";
+import { CommitWatch } from "../../server/src/database/commit-watch.ts";
+import type { Pool } from "../../server/src/database/pool.ts";
+import { BEFORE_ALL_REPLICAS, beatReplicaRow, findReplicas } from "../../server/src/database/replicas.ts";
+import { takeCount } from "../../server/src/database/tenants/tenant-totals.ts";
+import { createDatabaseClockWatch, type DatabaseClockWatch } from "../../server/src/domain/database-clock.ts";
+import { beginEncryptionPass, takeEncryptionPage } from "../../server/src/encryption/encryption-pass.ts";
 import {
   isTakenOver,
   type TakenOverRow,

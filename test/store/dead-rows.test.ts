@@ -1,8 +1,8 @@
 import { expect, onTestFinished, test } from "vitest";
-import type { Pool, Runner } from "../../server/src/core/store/pool.ts";
-import { forgetPage, removePage } from "../../server/src/features/jobs/store/forget-records.ts";
-import type { PageOutcome, RecordPage } from "../../server/src/features/jobs/store/record-page.ts";
-import { type BatchDone, type JobSelection, workBatch } from "../../server/src/features/jobs/work-batch.ts";
+import { type BatchDone, type JobSelection, workBatch } from "../../server/src/admin/jobs/work-batch.ts";
+import { forgetPage, removePage } from "../../server/src/admin/records/forget-records.ts";
+import type { PageOutcome, RecordPage } from "../../server/src/admin/records/record-page.ts";
+import type { Pool, Runner } from "../../server/src/database/pool.ts";
 import { openStorePool } from "../support/database/connections.ts";
 import { CROWDED_TENANT, fillTables } from "../support/database/crowded-tables.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";

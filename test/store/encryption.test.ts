@@ -3,7 +3,7 @@ import { readdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
 import { Result_Kind } from "../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
-import { STORED_BYTES } from "../../server/src/core/store/tenants/tenant-totals.ts";
+import { STORED_BYTES } from "../../server/src/database/tenants/tenant-totals.ts";
 import { encodeMetadata } from "../../server/src/records/result-bytes.ts";
 import { digestResult } from "../../server/src/records/result-digest.ts";
 import { connectAdmin, createWorld, type TenantAdminClient } from "../support/calls/admin.ts";

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { limitLocks } from "../../server/src/core/store/limit-locks.ts";
-import type { Runner } from "../../server/src/core/store/pool.ts";
+import { limitLocks } from "../../server/src/database/limit-locks.ts";
+import type { Runner } from "../../server/src/database/pool.ts";
 import { openConnection, openStorePool } from "../support/database/connections.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
 

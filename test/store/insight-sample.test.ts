@@ -1,10 +1,10 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { Runner } from "../../server/src/core/store/pool.ts";
-import { createDepthOf } from "../../server/src/features/insight/domain/depth.ts";
-import type { FirstClaim } from "../../server/src/features/insight/first-claims.ts";
-import { createSampler, type Sampler } from "../../server/src/features/insight/sampler.ts";
-import { latenessBucket } from "../../server/src/features/usage/lateness.ts";
+import { latenessBucket } from "../../server/src/admin/usage/lateness.ts";
+import type { Runner } from "../../server/src/database/pool.ts";
+import { createDepthOf } from "../../server/src/insight/domain/depth.ts";
+import type { FirstClaim } from "../../server/src/insight/first-claims.ts";
+import { createSampler, type Sampler } from "../../server/src/insight/sampler.ts";
 import { connectClient, type IdempotencyClient } from "../support/calls/clients.ts";
 import { ageRecords } from "../support/calls/records.ts";
 import { complete, grant, ORDER } from "../support/calls/verbs.ts";

@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test, vi } from "vitest";
-import { raiseTokenFloor } from "../../server/src/core/store/installation.ts";
+import { raiseTokenFloor } from "../../server/src/database/installation.ts";
 import { connectClient } from "../support/calls/clients.ts";
 import { errorOf } from "../support/calls/errors.ts";
 import { grant, ORDER } from "../support/calls/verbs.ts";

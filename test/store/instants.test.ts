@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import pg from "pg";
 import { afterAll, beforeAll, expect, inject, test } from "vitest";
-import { timestamp } from "../../server/src/core/messages/violations.ts";
-import { bigintArray } from "../../server/src/core/store/sql-arrays.ts";
+import { bigintArray } from "../../server/src/database/sql-arrays.ts";
+import { timestamp } from "../../server/src/domain/violations.ts";
 import { addMs } from "../../server/src/records/record.ts";
 
 let connection: pg.Client;

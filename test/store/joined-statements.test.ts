@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { openPool, type Pool } from "../../server/src/core/store/pool.ts";
-import { joinStatements } from "../../server/src/features/citus/node-pool.ts";
-import type { ShardStatement } from "../../server/src/features/citus/shard-statement.ts";
+import { joinStatements } from "../../server/src/citus/node-pool.ts";
+import type { ShardStatement } from "../../server/src/citus/shard-statement.ts";
+import { openPool, type Pool } from "../../server/src/database/pool.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
 
 let database: TestDatabase;

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { UNCHECKED_CLOCK } from "../../server/src/core/domain/database-clock.ts";
-import { type Deadline, Rejected } from "../../server/src/core/domain/operation.ts";
-import type { Refusal } from "../../server/src/core/domain/refusal.ts";
-import { openPool, type Pool } from "../../server/src/core/store/pool.ts";
+import { openPool, type Pool } from "../../server/src/database/pool.ts";
+import { UNCHECKED_CLOCK } from "../../server/src/domain/database-clock.ts";
+import { type Deadline, Rejected } from "../../server/src/domain/operation.ts";
+import type { Refusal } from "../../server/src/domain/refusal.ts";
 import {
   isTakenOver,
   type TakenOverRow,

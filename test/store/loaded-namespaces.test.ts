@@ -1,8 +1,8 @@
 import { expect, onTestFinished, test } from "vitest";
-import type { Deadline } from "../../server/src/core/domain/operation.ts";
-import { policyFor, type Tenant } from "../../server/src/core/domain/tenant.ts";
-import type { Statement } from "../../server/src/core/store/pool.ts";
-import { createFindTenants } from "../../server/src/core/store/tenants/tenants.ts";
+import type { Statement } from "../../server/src/database/pool.ts";
+import { createFindTenants } from "../../server/src/database/tenants/tenants.ts";
+import type { Deadline } from "../../server/src/domain/operation.ts";
+import { policyFor, type Tenant } from "../../server/src/domain/tenant.ts";
 import { openStorePool } from "../support/database/connections.ts";
 import { createTestDatabase } from "../support/database/database.ts";
 import { createTenant, type PolicyColumns, setNamespacePolicy } from "../support/servers/tenants.ts";

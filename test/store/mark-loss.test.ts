@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { expect, test } from "vitest";
-import { findTenantsThatHold } from "../../server/src/features/jobs/ambiguous-counter.ts";
+import { findTenantsThatHold } from "../../server/src/admin/records/ambiguous-counter.ts";
 import { createWorld } from "../support/calls/admin.ts";
 import { ageRecords, endLeases } from "../support/calls/records.ts";
 import { grant, lookUp, ORDER } from "../support/calls/verbs.ts";

@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from "vitest";
-import { migrate } from "../../server/src/core/store/migrate.ts";
+import { migrate } from "../../server/src/database/migrate.ts";
 import { connectClient } from "../support/calls/clients.ts";
 import { complete, grant, ORDER, success } from "../support/calls/verbs.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";

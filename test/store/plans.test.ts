@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { Deadline } from "../../server/src/core/domain/operation.ts";
-import { openPool, type Pool } from "../../server/src/core/store/pool.ts";
+import { openPool, type Pool } from "../../server/src/database/pool.ts";
+import type { Deadline } from "../../server/src/domain/operation.ts";
 import { findResolved } from "../../server/src/records/claim/find-resolved.ts";
 import { UNLIMITED } from "../../server/src/records/engine/fair-queue.ts";
 import { createRecordStore, type RecordStore } from "../../server/src/records/record-store.ts";

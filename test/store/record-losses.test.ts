@@ -1,7 +1,7 @@
 import { beforeEach, expect, onTestFinished, test } from "vitest";
-import type { InstallationWatch } from "../../server/src/core/background/installation-watch.ts";
-import { raiseTokenFloor } from "../../server/src/core/store/installation.ts";
-import type { Pool } from "../../server/src/core/store/pool.ts";
+import type { InstallationWatch } from "../../server/src/background/installation-watch.ts";
+import { raiseTokenFloor } from "../../server/src/database/installation.ts";
+import type { Pool } from "../../server/src/database/pool.ts";
 import { openStorePool } from "../support/database/connections.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
 import { createWatch } from "../support/database/installation-watch.ts";

@@ -1,17 +1,17 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
-import { type Keyring, NO_KEYS, parseKeyring } from "../../server/src/core/config/keyring.ts";
-import type { Runner } from "../../server/src/core/store/pool.ts";
-import { createMetrics } from "../../server/src/core/telemetry/metrics.ts";
+import { type Keyring, NO_KEYS, parseKeyring } from "../../server/src/config/keyring.ts";
+import type { Runner } from "../../server/src/database/pool.ts";
 import {
   advanceEncryptionPass,
   beginEncryptionPass,
   readEncryptionPass,
-} from "../../server/src/features/encryption/encryption-pass.ts";
-import { countKeyUsage } from "../../server/src/features/encryption/key-usage.ts";
-import { createRecordEncryption } from "../../server/src/features/encryption/record-encryption.ts";
-import { reencryptPage } from "../../server/src/features/encryption/reencrypt-records.ts";
-import { createReencryption } from "../../server/src/features/encryption/reencryption.ts";
+} from "../../server/src/encryption/encryption-pass.ts";
+import { countKeyUsage } from "../../server/src/encryption/key-usage.ts";
+import { createRecordEncryption } from "../../server/src/encryption/record-encryption.ts";
+import { reencryptPage } from "../../server/src/encryption/reencrypt-records.ts";
+import { createReencryption } from "../../server/src/encryption/reencryption.ts";
 import type { RecordValues } from "../../server/src/records/engine/record-values.ts";
+import { createMetrics } from "../../server/src/telemetry/metrics.ts";
 import { connectClient, type IdempotencyClient } from "../support/calls/clients.ts";
 import { bytes, complete, grant, lookUp, success } from "../support/calls/verbs.ts";
 import { openStorePool } from "../support/database/connections.ts";

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { MAX_MESSAGE_BYTES } from "../../server/src/core/domain/limits.ts";
-import { Rejected, type Settled } from "../../server/src/core/domain/operation.ts";
-import { openPool, type Pool } from "../../server/src/core/store/pool.ts";
+import { openPool, type Pool } from "../../server/src/database/pool.ts";
+import { MAX_MESSAGE_BYTES } from "../../server/src/domain/limits.ts";
+import { Rejected, type Settled } from "../../server/src/domain/operation.ts";
 import { UNLIMITED } from "../../server/src/records/engine/fair-queue.ts";
 import type { LiveRecord, Result } from "../../server/src/records/record.ts";
 import { createRecordStore, type RecordStore } from "../../server/src/records/record-store.ts";

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { timestampMs } from "../../server/src/core/messages/violations.ts";
-import { openPool } from "../../server/src/core/store/pool.ts";
-import { createFindTenants } from "../../server/src/core/store/tenants/tenants.ts";
+import { openPool } from "../../server/src/database/pool.ts";
+import { createFindTenants } from "../../server/src/database/tenants/tenants.ts";
+import { timestampMs } from "../../server/src/domain/violations.ts";
 import { runBatch } from "../support/calls/batches.ts";
 import { connectClient, type IdempotencyClient } from "../support/calls/clients.ts";
 import { endLeases } from "../support/calls/records.ts";

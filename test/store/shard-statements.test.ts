@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type Deadline, Rejected } from "../../server/src/core/domain/operation.ts";
-import { openPool, type Pool, type Statement } from "../../server/src/core/store/pool.ts";
-import { shardStatement } from "../../server/src/features/citus/shard-statement.ts";
+import { shardStatement } from "../../server/src/citus/shard-statement.ts";
+import { openPool, type Pool, type Statement } from "../../server/src/database/pool.ts";
+import { type Deadline, Rejected } from "../../server/src/domain/operation.ts";
 import { findResolved } from "../../server/src/records/claim/find-resolved.ts";
 import { UNLIMITED } from "../../server/src/records/engine/fair-queue.ts";
 import type { Result } from "../../server/src/records/record.ts";

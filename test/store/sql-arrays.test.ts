@@ -8,7 +8,7 @@ import {
   intArray,
   smallintArray,
   textArray,
-} from "../../server/src/core/store/sql-arrays.ts";
+} from "../../server/src/database/sql-arrays.ts";
 
 let connection: pg.Client;
 

@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from "vitest";
-import { createStorageTotals } from "../../server/src/core/admission/storage-totals.ts";
+import { createStorageTotals } from "../../server/src/access/storage-totals.ts";
 import { openStorePool } from "../support/database/connections.ts";
 import { createTestDatabase } from "../support/database/database.ts";
 

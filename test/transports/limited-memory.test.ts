@@ -5,7 +5,7 @@ import { get, type IncomingMessage } from "node:http";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, onTestFailed, test } from "vitest";
-import { budgetShareOf } from "../../server/src/core/transport/memory-limit.ts";
+import { budgetShareOf } from "../../server/src/transport/bounds/memory-limit.ts";
 import type { BystanderReport, BystanderTask } from "../support/attacks/bystander-worker.ts";
 import {
   floodGrpcWith,
@@ -100,7 +100,7 @@ afterAll(async () => {
 });
 
 test.runIf(canLimitMemory())("a process divides its budgets by the limit of its container", async () => {
-  const source = new URL("../../server/src/core/transport/memory-limit.ts", import.meta.url);
+  const source = new URL("../../server/src/transport/bounds/memory-limit.ts", import.meta.url);
   const print = `import(${JSON.stringify(source.href)}).then((limit) => console.log(limit.BUDGET_SHARE))`;
   const share = Number(await group?.run(process.execPath, ["--eval", print]));
   expect(share).toBeCloseTo(budgetShareOf(LIMIT_MIB * MIB), 10);

@@ -1,9 +1,9 @@
-import { readArguments } from "../core/commands/arguments.ts";
-import { CommandError, type Host } from "../core/commands/host.ts";
-import { requireSchema, runMigrations } from "../core/commands/schema.ts";
-import { type Config, readConfig } from "../core/config/config.ts";
-import type { Command } from "../core/feature.ts";
-import { FEATURES } from "../features.ts";
+import { type Config, readConfig } from "../config/config.ts";
+import type { Command } from "../replica/feature.ts";
+import { FEATURES } from "../replica/features.ts";
+import { readArguments } from "./arguments.ts";
+import { CommandError, type Host } from "./host.ts";
+import { requireSchema, runMigrations } from "./schema.ts";
 
 const OPTIONS = FEATURES.flatMap(({ migrateOptions }) => migrateOptions ?? []);
 const NAMES = ["check", ...OPTIONS.map(({ name }) => name)];

@@ -1,11 +1,11 @@
-import { CommandError, type Host } from "../core/commands/host.ts";
-import { requirePepper } from "../core/commands/pepper.ts";
-import { requireSchema } from "../core/commands/schema.ts";
-import { type Config, isTracingOn, readConfig } from "../core/config/config.ts";
-import type { Command } from "../core/feature.ts";
-import { probePooler, whyPgBouncerSwitchIsMissing } from "../core/store/pooler.ts";
-import { createLog } from "../core/telemetry/log.ts";
-import { type Addresses, startServer } from "../server.ts";
+import { type Config, isTracingOn, readConfig } from "../config/config.ts";
+import { probePooler, whyPgBouncerSwitchIsMissing } from "../database/pooler.ts";
+import type { Command } from "../replica/feature.ts";
+import { type Addresses, startServer } from "../replica/server.ts";
+import { createLog } from "../telemetry/log.ts";
+import { CommandError, type Host } from "./host.ts";
+import { requirePepper } from "./pepper.ts";
+import { requireSchema } from "./schema.ts";
 
 /** `serve`: runs a replica until a stop is requested. Never changes the schema. */
 export const serve: Command = { name: "serve", summary: "run a replica", run: serveCommand };
@@ -27,7 +27,7 @@ export async function serveUntilStopped(
   const stopRequested = host.untilStopRequested();
   const log = createLog(config.ONCEWARD_LOG_LEVEL, host.logDestination);
   // The SDK is loaded only if tracing is on: it takes memory.
-  const tracing = isTracingOn(config) ? await import("../features/tracing/opentelemetry.ts") : undefined;
+  const tracing = isTracingOn(config) ? await import("../tracing/opentelemetry.ts") : undefined;
   const server = await startServer(config, log, {}, tracing?.openTracing);
   try {
     onStarted(server.addresses);

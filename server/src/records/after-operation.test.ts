@@ -1,8 +1,8 @@
 import pino from "pino";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import type { Call } from "../core/calls/call.ts";
-import { NO_QUOTAS } from "../core/domain/quotas.ts";
-import { makeTenant } from "../core/domain/tenant.ts";
+import type { Call } from "../access/call.ts";
+import { NO_QUOTAS } from "../domain/quotas.ts";
+import { makeTenant } from "../domain/tenant.ts";
 import { createOperationLog } from "./after-operation.ts";
 
 beforeEach(() => {

@@ -1,9 +1,9 @@
 import type { Logger } from "pino";
-import type { QuotaCause } from "../core/admission/refusals.ts";
-import type { BatchHandler, Call } from "../core/calls/call.ts";
-import { MAX_KEY_BYTES, NAMESPACE_PATTERN } from "../core/domain/limits.ts";
-import { type OperationKind, Rejected } from "../core/domain/operation.ts";
-import { CATALOGUE, reasonName } from "../core/domain/refusal.ts";
+import type { BatchHandler, Call } from "../access/call.ts";
+import type { QuotaCause } from "../access/refusals.ts";
+import { MAX_KEY_BYTES, NAMESPACE_PATTERN } from "../domain/limits.ts";
+import { type OperationKind, Rejected } from "../domain/operation.ts";
+import { CATALOGUE, reasonName } from "../domain/refusal.ts";
 import type { ClaimCommand, ClaimOutcome, RecordId } from "./record.ts";
 
 /** The record that a request names, as it was sent: unchecked. */

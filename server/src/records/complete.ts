@@ -1,10 +1,10 @@
 import { create } from "@bufbuild/protobuf";
-import type { Admission } from "../core/admission/admission.ts";
-import type { Deadline } from "../core/domain/operation.ts";
-import { Refusal } from "../core/domain/refusal.ts";
-import { cacheEpochOf, type Principal } from "../core/domain/tenant.ts";
-import { timestamp } from "../core/messages/violations.ts";
-import { bigintArray, byteaArray, intArray, smallintArray, textArray } from "../core/store/sql-arrays.ts";
+import type { Admission } from "../access/admission.ts";
+import { bigintArray, byteaArray, intArray, smallintArray, textArray } from "../database/sql-arrays.ts";
+import type { Deadline } from "../domain/operation.ts";
+import { Refusal } from "../domain/refusal.ts";
+import { cacheEpochOf, type Principal } from "../domain/tenant.ts";
+import { timestamp } from "../domain/violations.ts";
 import {
   type CompleteRequest,
   type CompleteResponse,

@@ -1,9 +1,9 @@
 import { create } from "@bufbuild/protobuf";
-import { MAX_CHECKPOINT_NAME_BYTES, MAX_CHECKPOINT_STATE_BYTES } from "../core/domain/limits.ts";
-import type { Deadline } from "../core/domain/operation.ts";
-import type { Principal } from "../core/domain/tenant.ts";
-import { duration, timestamp, type Violations } from "../core/messages/violations.ts";
-import { bigintArray, booleanArray, byteaArray, intArray, textArray } from "../core/store/sql-arrays.ts";
+import { bigintArray, booleanArray, byteaArray, intArray, textArray } from "../database/sql-arrays.ts";
+import { MAX_CHECKPOINT_NAME_BYTES, MAX_CHECKPOINT_STATE_BYTES } from "../domain/limits.ts";
+import type { Deadline } from "../domain/operation.ts";
+import type { Principal } from "../domain/tenant.ts";
+import { duration, timestamp, type Violations } from "../domain/violations.ts";
 import {
   type ExtendLeaseRequest,
   type ExtendLeaseResponse,

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { LATE_KEY_GRACE_S, type PolicyOverrides, resolvePolicy } from "../core/domain/policy.ts";
+import { LATE_KEY_GRACE_S, type PolicyOverrides, resolvePolicy } from "../domain/policy.ts";
 import { acceptedUntilMs, claimAfterLoss, historyAfter } from "./late-keys.ts";
 import type { ClaimCommand } from "./record.ts";
 

@@ -5,7 +5,7 @@ import {
   type PolicyHistory,
   type PolicyInForce,
   refusesLateKeys,
-} from "../core/domain/policy.ts";
+} from "../domain/policy.ts";
 import type { ClaimCommand } from "./record.ts";
 
 /**

@@ -1,9 +1,9 @@
 import { create } from "@bufbuild/protobuf";
-import type { Admission } from "../core/admission/admission.ts";
-import { databaseNowMs } from "../core/calls/authority.ts";
-import { type Deadline, settlePending } from "../core/domain/operation.ts";
-import type { Principal } from "../core/domain/tenant.ts";
-import { timestamp } from "../core/messages/violations.ts";
+import type { Admission } from "../access/admission.ts";
+import { databaseNowMs } from "../access/authority.ts";
+import { type Deadline, settlePending } from "../domain/operation.ts";
+import type { Principal } from "../domain/tenant.ts";
+import { timestamp } from "../domain/violations.ts";
 import {
   type LookupRequest,
   type LookupResponse,

@@ -1,5 +1,5 @@
 import { create } from "@bufbuild/protobuf";
-import { timestamp } from "../core/messages/violations.ts";
+import { timestamp } from "../domain/violations.ts";
 import {
   Attempt_Ending,
   type Attempt as AttemptMessage,

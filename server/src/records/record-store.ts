@@ -1,5 +1,5 @@
-import { type DatabaseClock, UNCHECKED_CLOCK } from "../core/domain/database-clock.ts";
-import type { Pool } from "../core/store/pool.ts";
+import type { Pool } from "../database/pool.ts";
+import { type DatabaseClock, UNCHECKED_CLOCK } from "../domain/database-clock.ts";
 import { createClaimRecords } from "./claim/claim-records.ts";
 import { createCompleteRecords } from "./complete.ts";
 import type { TenantLimiter } from "./engine/fair-queue.ts";

@@ -1,4 +1,4 @@
-import { Refusal } from "../core/domain/refusal.ts";
+import { Refusal } from "../domain/refusal.ts";
 
 /** Identifies one record. */
 export interface RecordId {

@@ -1,9 +1,9 @@
 import { create } from "@bufbuild/protobuf";
-import { MAX_RELEASE_REASON_BYTES } from "../core/domain/limits.ts";
-import type { Deadline } from "../core/domain/operation.ts";
-import type { Principal } from "../core/domain/tenant.ts";
-import { timestamp } from "../core/messages/violations.ts";
-import { bigintArray, booleanArray, textArray } from "../core/store/sql-arrays.ts";
+import { bigintArray, booleanArray, textArray } from "../database/sql-arrays.ts";
+import { MAX_RELEASE_REASON_BYTES } from "../domain/limits.ts";
+import type { Deadline } from "../domain/operation.ts";
+import type { Principal } from "../domain/tenant.ts";
+import { timestamp } from "../domain/violations.ts";
 import {
   type ReleaseRequest,
   type ReleaseResponse,

@@ -1,5 +1,5 @@
-import { MAX_MESSAGE_BYTES } from "../core/domain/limits.ts";
-import { Refusal } from "../core/domain/refusal.ts";
+import { MAX_MESSAGE_BYTES } from "../domain/limits.ts";
+import { Refusal } from "../domain/refusal.ts";
 import type { LiveRecord } from "./record.ts";
 import { resultBytes } from "./result-bytes.ts";
 

@@ -1,9 +1,9 @@
-import { describeLimitMs, MAX_KEY_BYTES, MIN_LEASE_MS, MIN_RETENTION_S } from "../core/domain/limits.ts";
-import type { Policy, PolicyInForce } from "../core/domain/policy.ts";
-import { WIDEST_BOUNDS } from "../core/domain/policy-bounds.ts";
-import { Refusal } from "../core/domain/refusal.ts";
-import { type Principal, policyFor } from "../core/domain/tenant.ts";
-import { Violations } from "../core/messages/violations.ts";
+import { describeLimitMs, MAX_KEY_BYTES, MIN_LEASE_MS, MIN_RETENTION_S } from "../domain/limits.ts";
+import type { Policy, PolicyInForce } from "../domain/policy.ts";
+import { WIDEST_BOUNDS } from "../domain/policy-bounds.ts";
+import { Refusal } from "../domain/refusal.ts";
+import { type Principal, policyFor } from "../domain/tenant.ts";
+import { Violations } from "../domain/violations.ts";
 import type { ClaimRequest } from "../gen/onceward/v1/idempotency_pb.ts";
 
 // The fields that requests about a record have in common. No parser of a command reaches the database; each throws Refusal

@@ -4,10 +4,10 @@ import {
   MAX_METADATA_ENTRIES,
   MAX_METADATA_NAME_BYTES,
   MAX_METADATA_VALUE_BYTES,
-} from "../core/domain/limits.ts";
-import type { Policy } from "../core/domain/policy.ts";
-import { Refusal } from "../core/domain/refusal.ts";
-import type { Violations } from "../core/messages/violations.ts";
+} from "../domain/limits.ts";
+import type { Policy } from "../domain/policy.ts";
+import { Refusal } from "../domain/refusal.ts";
+import type { Violations } from "../domain/violations.ts";
 import { Result_Kind, type Result as ResultMessage } from "../gen/onceward/v1/record_pb.ts";
 import type { Result } from "./record.ts";
 import { encodeMetadata, resultBytes } from "./result-bytes.ts";

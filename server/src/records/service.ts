@@ -1,5 +1,5 @@
-import type { BatchHandler, Call, Handlers } from "../core/calls/call.ts";
-import { onlyValue } from "../core/domain/operation.ts";
+import type { BatchHandler, Call, Handlers } from "../access/call.ts";
+import { onlyValue } from "../domain/operation.ts";
 import type { IdempotencyService } from "../gen/onceward/v1/idempotency_pb.ts";
 import { createBatch } from "./batch/batch.ts";
 import { type ClaimsOptions, createClaims } from "./claim/claim.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { DONE, PHASES, recordIn } from "../../../test/support/calls/domain.ts";
-import { Refusal } from "../core/domain/refusal.ts";
+import { Refusal } from "../domain/refusal.ts";
 import { answerComplete, completed } from "./complete.ts";
 import { answerExtendLease } from "./extend-lease.ts";
 import { cachedCompletionOf, type LiveRecord, type Phase } from "./record.ts";

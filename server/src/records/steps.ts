@@ -1,6 +1,6 @@
-import type { Admission } from "../core/admission/admission.ts";
-import { parseWithPolicies, statementDeadline, withCurrentPrincipal } from "../core/calls/authority.ts";
-import type { BatchHandler, Call } from "../core/calls/call.ts";
+import type { Admission } from "../access/admission.ts";
+import { parseWithPolicies, statementDeadline, withCurrentPrincipal } from "../access/authority.ts";
+import type { BatchHandler, Call } from "../access/call.ts";
 import {
   type Deadline,
   mapSettled,
@@ -8,9 +8,9 @@ import {
   type OperationKind,
   Rejected,
   type Settled,
-} from "../core/domain/operation.ts";
-import { isRefusal } from "../core/domain/refusal.ts";
-import type { Principal } from "../core/domain/tenant.ts";
+} from "../domain/operation.ts";
+import { isRefusal } from "../domain/refusal.ts";
+import type { Principal } from "../domain/tenant.ts";
 import { counted, type NamedRecord, type OnOperation, type OperationHooks } from "./after-operation.ts";
 import type { RecordId } from "./record.ts";
 

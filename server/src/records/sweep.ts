@@ -1,7 +1,7 @@
-import { limitLocks } from "../core/store/limit-locks.ts";
-import { nowBy } from "../core/store/now-by.ts";
-import type { Pool, Statement } from "../core/store/pool.ts";
-import { STORED_BYTES, STORED_RESULT_BYTES } from "../core/store/tenants/tenant-totals.ts";
+import { limitLocks } from "../database/limit-locks.ts";
+import { nowBy } from "../database/now-by.ts";
+import type { Pool, Statement } from "../database/pool.ts";
+import { STORED_BYTES, STORED_RESULT_BYTES } from "../database/tenants/tenant-totals.ts";
 import { STATE } from "./engine/record-row.ts";
 import { equalKeys, FENCING_MARGIN } from "./engine/record-sql.ts";
 

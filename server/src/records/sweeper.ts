@@ -1,9 +1,9 @@
 import type { Logger } from "pino";
-import { largerBatch, smallerBatch } from "../core/background/batch-size.ts";
-import { createRepeating } from "../core/background/repeat.ts";
-import type { DatabaseClock } from "../core/domain/database-clock.ts";
-import type { Pool } from "../core/store/pool.ts";
-import type { Metrics } from "../core/telemetry/metrics.ts";
+import { largerBatch, smallerBatch } from "../background/batch-size.ts";
+import { createRepeating } from "../background/repeat.ts";
+import type { Pool } from "../database/pool.ts";
+import type { DatabaseClock } from "../domain/database-clock.ts";
+import type { Metrics } from "../telemetry/metrics.ts";
 import { type SweptNamespace, sweepBatch } from "./sweep.ts";
 
 /** Maximum rows per statement: few, so that locks are short. A statement that takes too long halves it for a while. */

@@ -11,7 +11,7 @@ import { promisify } from "node:util";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { callUpstream, NotSentError } from "../../../clients/http-proxy/src/guarded-call.ts";
 import { Upstream } from "../../../clients/http-proxy/src/upstream.ts";
-import { formatApiKey, generateApiKey } from "../../../server/src/core/auth/api-key.ts";
+import { formatApiKey, generateApiKey } from "../../../server/src/access/api-key.ts";
 import { makeCertificate } from "../../support/network/certificates.ts";
 import { cliWith } from "../../support/processes/cli.ts";
 import { useServer } from "../../support/servers/use-server.ts";

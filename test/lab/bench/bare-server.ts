@@ -1,21 +1,9 @@
-import type { Call } from "../../../server/src/core/calls/call.ts";
-import { readConfig } from "../../../server/src/core/config/config.ts";
-import type { Principal } from "../../../server/src/core/domain/tenant.ts";
-import { readInstallation } from "../../../server/src/core/store/installation.ts";
-import { openPool } from "../../../server/src/core/store/pool.ts";
-import { createFindTenants } from "../../../server/src/core/store/tenants/tenants.ts";
-import { createLog } from "../../../server/src/core/telemetry/log.ts";
-import { createMetrics } from "../../../server/src/core/telemetry/metrics.ts";
-import { createGrpcServer } from "../../../server/src/core/transport/grpc/server.ts";
-import {
-  createInboundBudget,
-  createOutboundTotal,
-  createReplyBudget,
-  createRequestBudget,
-} from "../../../server/src/core/transport/memory-budgets.ts";
-import type { Pipeline } from "../../../server/src/core/transport/pipeline.ts";
-import { readMessage } from "../../../server/src/core/transport/read-message.ts";
-import { routesOf } from "../../../server/src/core/transport/route.ts";
+import type { Call } from "../../../server/src/access/call.ts";
+import { readConfig } from "../../../server/src/config/config.ts";
+import { readInstallation } from "../../../server/src/database/installation.ts";
+import { openPool } from "../../../server/src/database/pool.ts";
+import { createFindTenants } from "../../../server/src/database/tenants/tenants.ts";
+import type { Principal } from "../../../server/src/domain/tenant.ts";
 import { IdempotencyService } from "../../../server/src/gen/onceward/v1/idempotency_pb.ts";
 import { findResolved } from "../../../server/src/records/claim/find-resolved.ts";
 import { createWaiters } from "../../../server/src/records/claim/waiters.ts";
@@ -24,6 +12,18 @@ import { createRecordStore } from "../../../server/src/records/record-store.ts";
 import { signedFormat } from "../../../server/src/records/replay/entry-format.ts";
 import { openReplicaCache } from "../../../server/src/records/replay/replica-cache.ts";
 import { createIdempotencyService } from "../../../server/src/records/service.ts";
+import { createLog } from "../../../server/src/telemetry/log.ts";
+import { createMetrics } from "../../../server/src/telemetry/metrics.ts";
+import {
+  createInboundBudget,
+  createOutboundTotal,
+  createReplyBudget,
+  createRequestBudget,
+} from "../../../server/src/transport/bounds/memory-budgets.ts";
+import { createGrpcServer } from "../../../server/src/transport/grpc/server.ts";
+import type { Pipeline } from "../../../server/src/transport/pipeline.ts";
+import { readMessage } from "../../../server/src/transport/receive/read-message.ts";
+import { routesOf } from "../../../server/src/transport/route.ts";
 
 /**
  * The service without its pipeline, for comparison: the same transport, handlers, caches and statements, but

@@ -6,7 +6,7 @@ import { createOnceward, type Onceward } from "@onceward/client";
 import { ensureDatabase } from "../../../server/dev/databases.ts";
 import { startEmbeddedPostgres } from "../../../server/dev/embedded/postgres.ts";
 import { startEmbeddedRedis } from "../../../server/dev/embedded/redis.ts";
-import { migrate } from "../../../server/src/core/store/migrate.ts";
+import { migrate } from "../../../server/src/database/migrate.ts";
 import { compileImageProgram } from "../../support/processes/image-program.ts";
 import { type ServerProcess, startServerProcess } from "../../support/servers/server-process.ts";
 import { withStallProbe } from "../../support/servers/stalls.ts";

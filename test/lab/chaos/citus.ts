@@ -1,7 +1,7 @@
-import { migrate } from "../../../server/src/core/store/migrate.ts";
-import type { Runner } from "../../../server/src/core/store/pool.ts";
-import { distributeRecords } from "../../../server/src/features/citus/distribute-records.ts";
-import { type PlacedShard, readShardMap, shardOf } from "../../../server/src/features/citus/shard-map.ts";
+import { distributeRecords } from "../../../server/src/citus/distribute-records.ts";
+import { type PlacedShard, readShardMap, shardOf } from "../../../server/src/citus/shard-map.ts";
+import { migrate } from "../../../server/src/database/migrate.ts";
+import type { Runner } from "../../../server/src/database/pool.ts";
 import { type ChaosPostgres, startChaosPostgres } from "../../support/database/chaos-postgres.ts";
 import { nameItself } from "../../support/database/citus.ts";
 import { runStatements } from "../../support/database/statement-runner.ts";

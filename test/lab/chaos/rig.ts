@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { migrate } from "../../../server/src/core/store/migrate.ts";
+import { migrate } from "../../../server/src/database/migrate.ts";
 import { type ChaosPostgres, startChaosPostgres } from "../../support/database/chaos-postgres.ts";
 import { useSettableClock } from "../../support/database/clock.ts";
 import type { OpenDatabase } from "../../support/database/database.ts";

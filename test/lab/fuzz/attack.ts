@@ -1,6 +1,6 @@
 import { setTimeout as pause } from "node:timers/promises";
 import type { ConnectionOptions } from "node:tls";
-import type { Addresses } from "../../../server/src/server.ts";
+import type { Addresses } from "../../../server/src/replica/server.ts";
 import { FRAME } from "../../support/network/http2-frames.ts";
 import { openSocket, type RawSocket } from "../../support/network/raw-socket.ts";
 import type { Random } from "../../support/random.ts";

@@ -7,7 +7,7 @@ import {
   LookupRequestSchema,
 } from "../../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
 import { Result_Kind } from "../../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
-import type { Addresses } from "../../../server/src/server.ts";
+import type { Addresses } from "../../../server/src/replica/server.ts";
 import {
   END_HEADERS,
   END_STREAM,

@@ -2,7 +2,7 @@ import { Agent } from "node:http";
 import type { ClientHttp2Session } from "node:http2";
 import type { DescMethod } from "@bufbuild/protobuf";
 import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
-import type { Addresses } from "../../../server/src/server.ts";
+import type { Addresses } from "../../../server/src/replica/server.ts";
 import { openBatchStream } from "../../support/network/open-batch-stream.ts";
 import { callRaw, frameOf, grpcHeaders } from "../../support/network/raw-grpc.ts";
 import { post } from "../../support/network/raw-http.ts";

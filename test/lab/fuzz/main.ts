@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { readCommandLine, wholeNumber } from "../../../server/dev/command-line.ts";
 import { startEmbeddedPostgres } from "../../../server/dev/embedded/postgres.ts";
-import { migrate } from "../../../server/src/core/store/migrate.ts";
+import { migrate } from "../../../server/src/database/migrate.ts";
 import { type Certificate, makeCertificate, tlsSettings } from "../../support/network/certificates.ts";
 import { startServerProcess } from "../../support/servers/server-process.ts";
 import { withStallProbe } from "../../support/servers/stalls.ts";

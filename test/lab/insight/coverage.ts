@@ -1,5 +1,5 @@
-import { adviseRetention, CONFIDENCE } from "../../../server/src/features/insight/domain/advice.ts";
-import { evidenceOf } from "../../../server/src/features/insight/domain/observations.ts";
+import { adviseRetention, CONFIDENCE } from "../../../server/src/insight/domain/advice.ts";
+import { evidenceOf } from "../../../server/src/insight/domain/observations.ts";
 import { createRandom } from "../../support/random.ts";
 import { type Setting, type Simulated, simulate, type Traffic } from "./traffic.ts";
 

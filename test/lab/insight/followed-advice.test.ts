@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { adviseRetention } from "../../../server/src/features/insight/domain/advice.ts";
-import type { Observations } from "../../../server/src/features/insight/domain/observations.ts";
+import { adviseRetention } from "../../../server/src/insight/domain/advice.ts";
+import type { Observations } from "../../../server/src/insight/domain/observations.ts";
 import { createRandom } from "../../support/random.ts";
 import { simulate, TRAFFIC, type Traffic } from "./traffic.ts";
 

@@ -1,4 +1,4 @@
-import { judgeKeys } from "../../../server/src/features/insight/domain/key-quality.ts";
+import { judgeKeys } from "../../../server/src/insight/domain/key-quality.ts";
 import { createRandom } from "../../support/random.ts";
 import { DAY_MS, drawClaims, KeyCounts, type KeyTraffic } from "./key-traffic.ts";
 

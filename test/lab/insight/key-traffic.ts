@@ -1,11 +1,11 @@
-import { fingerprintDepth } from "../../../server/src/features/insight/domain/depth.ts";
+import { fingerprintDepth } from "../../../server/src/insight/domain/depth.ts";
 import {
   countShape,
   type KeyObservations,
   noShapes,
   PROMPT_MS,
-} from "../../../server/src/features/insight/domain/key-quality.ts";
-import { keyStem } from "../../../server/src/features/insight/domain/key-shape.ts";
+} from "../../../server/src/insight/domain/key-quality.ts";
+import { keyStem } from "../../../server/src/insight/domain/key-shape.ts";
 import type { Random } from "./traffic.ts";
 
 export const DAY_MS = 86_400_000;

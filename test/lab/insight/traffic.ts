@@ -1,9 +1,9 @@
+import { latenessBucket } from "../../../server/src/admin/usage/lateness.ts";
 import type {
   ClaimsOfDay,
   LateOfDay,
   Observations,
-} from "../../../server/src/features/insight/domain/observations.ts";
-import { latenessBucket } from "../../../server/src/features/usage/lateness.ts";
+} from "../../../server/src/insight/domain/observations.ts";
 
 /** Returns a number from 0 up to, not including, 1. */
 export type Random = () => number;

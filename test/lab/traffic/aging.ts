@@ -1,6 +1,6 @@
-import type { Pool, Runner } from "../../../server/src/core/store/pool.ts";
-import { pruneRows } from "../../../server/src/core/store/prune.ts";
-import { createSampler } from "../../../server/src/features/insight/sampler.ts";
+import type { Pool, Runner } from "../../../server/src/database/pool.ts";
+import { pruneRows } from "../../../server/src/database/prune.ts";
+import { createSampler } from "../../../server/src/insight/sampler.ts";
 import { sweepBatch } from "../../../server/src/records/sweep.ts";
 import { NAMESPACE_NAMES } from "./namespaces.ts";
 

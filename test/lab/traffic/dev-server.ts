@@ -4,7 +4,7 @@ import { createOperator, type Operator } from "@onceward/client/admin";
 import { DEMO_TENANT } from "../../../server/dev/banner.ts";
 import { readPidFile } from "../../../server/dev/embedded/pid-file.ts";
 import { startEmbeddedPostgres } from "../../../server/dev/embedded/postgres.ts";
-import { openPool, type Pool } from "../../../server/src/core/store/pool.ts";
+import { openPool, type Pool } from "../../../server/src/database/pool.ts";
 
 /** A server that `npm start` runs, and its database. Disposing closes the connections. */
 export interface DevServer extends AsyncDisposable {

@@ -1,6 +1,6 @@
 import { formatDurationMs } from "@onceward/words/durations";
 import { readCommandLine, wholeNumber } from "../../../server/dev/command-line.ts";
-import { printable } from "../../../server/src/core/commands/printable.ts";
+import { printable } from "../../../server/src/commands/printable.ts";
 import { findDevServer } from "./dev-server.ts";
 import type { PlantedNamespace } from "./planted.ts";
 import { type Planted, plantTraffic } from "./run.ts";

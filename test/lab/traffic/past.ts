@@ -1,6 +1,6 @@
-import { readConfig } from "../../../server/src/core/config/config.ts";
-import { createLog } from "../../../server/src/core/telemetry/log.ts";
-import { startServer } from "../../../server/src/server.ts";
+import { readConfig } from "../../../server/src/config/config.ts";
+import { startServer } from "../../../server/src/replica/server.ts";
+import { createLog } from "../../../server/src/telemetry/log.ts";
 import type { Aging } from "./aging.ts";
 import { createCaller } from "./caller.ts";
 import type { DayPlan, Operation, Planner } from "./plan.ts";

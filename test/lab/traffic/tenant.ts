@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { ApiKey_Role, createTenantAdmin, type Operator, Policy_OnLeaseExpiry } from "@onceward/client/admin";
-import { findTenantIds } from "../../../server/src/core/store/tenants/tenants.ts";
+import { findTenantIds } from "../../../server/src/database/tenants/tenants.ts";
 import { type DevServer, NoDevServer } from "./dev-server.ts";
 import { NAMESPACE_NAMES, NAMESPACES, type TrafficNamespace } from "./namespaces.ts";
 

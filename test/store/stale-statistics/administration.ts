@@ -1,12 +1,9 @@
-import type { Pool } from "../../../server/src/core/store/pool.ts";
-import { findAuditEvents } from "../../../server/src/features/administration/list-audit-events.ts";
-import { countRecords } from "../../../server/src/features/administration/store/count-records.ts";
-import { findKey, findKeyPrefix } from "../../../server/src/features/administration/store/find-key.ts";
-import { findNamespacesInUse } from "../../../server/src/features/administration/store/list-namespaces-in-use.ts";
-import {
-  countNamespaces,
-  listNamespaceResources,
-} from "../../../server/src/features/administration/store/namespaces.ts";
+import { findAuditEvents } from "../../../server/src/admin/audit/list-audit-events.ts";
+import { findNamespacesInUse } from "../../../server/src/admin/namespaces/list-namespaces-in-use.ts";
+import { countNamespaces, listNamespaceResources } from "../../../server/src/admin/namespaces/namespaces.ts";
+import { countRecords } from "../../../server/src/admin/records/count-records.ts";
+import { findKey, findKeyPrefix } from "../../../server/src/admin/records/find-key.ts";
+import type { Pool } from "../../../server/src/database/pool.ts";
 import { CROWDED_TENANT, crowdedKey } from "../../support/database/crowded-tables.ts";
 import type { ExplainedWork } from "./explained-work.ts";
 import { BATCH_ROWS } from "./rows.ts";

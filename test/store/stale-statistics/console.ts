@@ -1,10 +1,10 @@
 import { createHash } from "node:crypto";
-import { pruneRows } from "../../../server/src/core/store/prune.ts";
 import {
   endSessions,
   findSessions,
   storeSession,
-} from "../../../server/src/features/console/store/console-sessions.ts";
+} from "../../../server/src/console/store/console-sessions.ts";
+import { pruneRows } from "../../../server/src/database/prune.ts";
 import { CROWDED_TENANT } from "../../support/database/crowded-tables.ts";
 import type { ExplainedWork } from "./explained-work.ts";
 import { BATCH, BATCH_ROWS, ROWS } from "./rows.ts";

@@ -1,10 +1,10 @@
-import { readBacklog } from "../../../server/src/features/doctor/checks/backlog.ts";
-import { measureClockOffset } from "../../../server/src/features/doctor/checks/clocks.ts";
-import { readConnectionLimits } from "../../../server/src/features/doctor/checks/connections.ts";
-import { readPrivileges } from "../../../server/src/features/doctor/checks/privileges.ts";
-import { readPostgresSettings } from "../../../server/src/features/doctor/checks/settings.ts";
-import { readStandbys } from "../../../server/src/features/doctor/checks/standbys.ts";
-import { readTableCounts } from "../../../server/src/features/doctor/checks/tables.ts";
+import { readBacklog } from "../../../server/src/doctor/checks/backlog.ts";
+import { measureClockOffset } from "../../../server/src/doctor/checks/clocks.ts";
+import { readConnectionLimits } from "../../../server/src/doctor/checks/connections.ts";
+import { readPrivileges } from "../../../server/src/doctor/checks/privileges.ts";
+import { readPostgresSettings } from "../../../server/src/doctor/checks/settings.ts";
+import { readStandbys } from "../../../server/src/doctor/checks/standbys.ts";
+import { readTableCounts } from "../../../server/src/doctor/checks/tables.ts";
 import type { ExplainedWork } from "./explained-work.ts";
 
 /** Statements of what `doctor` reads. */

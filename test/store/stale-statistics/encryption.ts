@@ -1,13 +1,13 @@
 import { expect } from "vitest";
-import { NO_KEYS, parseKeyring } from "../../../server/src/core/config/keyring.ts";
+import { NO_KEYS, parseKeyring } from "../../../server/src/config/keyring.ts";
 import {
   advanceEncryptionPass,
   beginEncryptionPass,
   takeEncryptionPage,
-} from "../../../server/src/features/encryption/encryption-pass.ts";
-import { countKeyUsage } from "../../../server/src/features/encryption/key-usage.ts";
-import { createRecordEncryption } from "../../../server/src/features/encryption/record-encryption.ts";
-import { reencryptPage } from "../../../server/src/features/encryption/reencrypt-records.ts";
+} from "../../../server/src/encryption/encryption-pass.ts";
+import { countKeyUsage } from "../../../server/src/encryption/key-usage.ts";
+import { createRecordEncryption } from "../../../server/src/encryption/record-encryption.ts";
+import { reencryptPage } from "../../../server/src/encryption/reencrypt-records.ts";
 import { CROWDED_TENANT } from "../../support/database/crowded-tables.ts";
 import { encryptionKeys } from "../../support/servers/encryption.ts";
 import type { ExplainedWork } from "./explained-work.ts";

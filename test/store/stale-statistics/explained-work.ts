@@ -1,4 +1,4 @@
-import type { Pool } from "../../../server/src/core/store/pool.ts";
+import type { Pool } from "../../../server/src/database/pool.ts";
 
 /** What a part of the server does in the database, as `stale-statistics.test.ts` explains it. */
 export interface ExplainedWork {

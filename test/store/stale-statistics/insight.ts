@@ -1,18 +1,15 @@
-import { pruneRows } from "../../../server/src/core/store/prune.ts";
-import { noShapes } from "../../../server/src/features/insight/domain/key-quality.ts";
+import { pruneRows } from "../../../server/src/database/prune.ts";
+import { noShapes } from "../../../server/src/insight/domain/key-quality.ts";
 import {
   findObservedNamespaces,
   findPromptFingerprints,
   findReturnedKeys,
   readExamples,
   readKeyObservations,
-} from "../../../server/src/features/insight/store/key-observations.ts";
-import { readObservations } from "../../../server/src/features/insight/store/observations.ts";
-import {
-  addSampledKeys,
-  removeSampledKeys,
-} from "../../../server/src/features/insight/store/sampled-keys.ts";
-import { limitSample, listChangedSamples } from "../../../server/src/features/insight/store/samples.ts";
+} from "../../../server/src/insight/store/key-observations.ts";
+import { readObservations } from "../../../server/src/insight/store/observations.ts";
+import { addSampledKeys, removeSampledKeys } from "../../../server/src/insight/store/sampled-keys.ts";
+import { limitSample, listChangedSamples } from "../../../server/src/insight/store/samples.ts";
 import { CROWDED_TENANT } from "../../support/database/crowded-tables.ts";
 import type { ExplainedWork } from "./explained-work.ts";
 import { BATCH, BATCH_ROWS, ROWS, tombstoneHash } from "./rows.ts";

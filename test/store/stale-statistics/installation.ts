@@ -1,14 +1,10 @@
-import type { ReplicaLoad } from "../../../server/src/core/domain/replica.ts";
 import {
   countKeysUnderOtherPepper,
   findPepperMark,
   storeMark,
-} from "../../../server/src/core/store/pepper-check.ts";
-import {
-  BEFORE_ALL_REPLICAS,
-  beatReplicaRow,
-  findReplicas,
-} from "../../../server/src/core/store/replicas.ts";
+} from "../../../server/src/database/pepper-check.ts";
+import { BEFORE_ALL_REPLICAS, beatReplicaRow, findReplicas } from "../../../server/src/database/replicas.ts";
+import type { ReplicaLoad } from "../../../server/src/domain/replica.ts";
 import type { ExplainedWork } from "./explained-work.ts";
 import { BATCH_ROWS } from "./rows.ts";
 

@@ -1,23 +1,23 @@
-import { pruneRows } from "../../../server/src/core/store/prune.ts";
-import { findTenantsThatHold } from "../../../server/src/features/jobs/ambiguous-counter.ts";
-import { createJobScheduler } from "../../../server/src/features/jobs/scheduler.ts";
-import { countMatching } from "../../../server/src/features/jobs/store/count-matching.ts";
-import { forgetPage, removePage } from "../../../server/src/features/jobs/store/forget-records.ts";
-import { findAmbiguous } from "../../../server/src/features/jobs/store/list-ambiguous.ts";
-import { findRecords } from "../../../server/src/features/jobs/store/list-records.ts";
 import {
   countUnfinishedJobsOf,
   countUnfinishedRecordJobs,
   listRecordJobs,
-} from "../../../server/src/features/jobs/store/record-jobs.ts";
-import { removeTenantBatch } from "../../../server/src/features/jobs/store/remove-tenant.ts";
+} from "../../../server/src/admin/jobs/record-jobs.ts";
 import {
   mayHaveLiveRecords,
   nextNamespace,
   previewPage,
   restampPage,
-} from "../../../server/src/features/jobs/store/restamp-records.ts";
-import { workBatch } from "../../../server/src/features/jobs/work-batch.ts";
+} from "../../../server/src/admin/jobs/restamp-records.ts";
+import { createJobScheduler } from "../../../server/src/admin/jobs/scheduler.ts";
+import { workBatch } from "../../../server/src/admin/jobs/work-batch.ts";
+import { findTenantsThatHold } from "../../../server/src/admin/records/ambiguous-counter.ts";
+import { countMatching } from "../../../server/src/admin/records/count-matching.ts";
+import { findRecords } from "../../../server/src/admin/records/find-records.ts";
+import { forgetPage, removePage } from "../../../server/src/admin/records/forget-records.ts";
+import { findAmbiguous } from "../../../server/src/admin/records/list-ambiguous.ts";
+import { removeTenantBatch } from "../../../server/src/admin/tenants/remove-tenant.ts";
+import { pruneRows } from "../../../server/src/database/prune.ts";
 import { CROWDED_TENANT, crowdedKey } from "../../support/database/crowded-tables.ts";
 import type { ExplainedWork } from "./explained-work.ts";
 import { BATCH_ROWS, ROWS, TENANTS } from "./rows.ts";

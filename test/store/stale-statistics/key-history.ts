@@ -1,9 +1,9 @@
-import { DECLINED, type Declined } from "../../../server/src/features/key-history/declined-keys.ts";
+import { DECLINED, type Declined } from "../../../server/src/key-history/declined-keys.ts";
 import {
   readKeyHistory,
   removeKeyHistories,
   storeKeyHistories,
-} from "../../../server/src/features/key-history/store.ts";
+} from "../../../server/src/key-history/store.ts";
 import { CROWDED_TENANT } from "../../support/database/crowded-tables.ts";
 import type { ExplainedWork } from "./explained-work.ts";
 import { BATCH, tombstoneHash } from "./rows.ts";

@@ -2,7 +2,7 @@ import {
   exportPlainRows,
   exportRecords,
   findMovingTenant,
-} from "../../../server/src/features/moving/export-tenant.ts";
+} from "../../../server/src/moving/export-tenant.ts";
 import { PLAIN_VALUES, type RecordValues } from "../../../server/src/records/engine/record-values.ts";
 import { CROWDED_TENANT } from "../../support/database/crowded-tables.ts";
 import type { ExplainedWork } from "./explained-work.ts";

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { Deadline } from "../../../server/src/core/domain/operation.ts";
+import type { Deadline } from "../../../server/src/domain/operation.ts";
 
 /** Rows in the range of each statement. */
 export const ROWS = 20_000;

@@ -1,4 +1,4 @@
-import { pruneRows } from "../../../server/src/core/store/prune.ts";
+import { pruneRows } from "../../../server/src/database/prune.ts";
 import {
   findApiKeys,
   findKeyLabels,
@@ -6,15 +6,15 @@ import {
   revokeApiKeys,
   storeApiKeyUse,
   storeKeyDigest,
-} from "../../../server/src/core/store/tenants/api-keys.ts";
-import { insertAuditEvents } from "../../../server/src/core/store/tenants/audit-events.ts";
+} from "../../../server/src/database/tenants/api-keys.ts";
+import { insertAuditEvents } from "../../../server/src/database/tenants/audit-events.ts";
 import {
   addTotals,
   countRecordsPage,
   FROM_THE_START,
   storeCountedTotals,
   takeCount,
-} from "../../../server/src/core/store/tenants/tenant-totals.ts";
+} from "../../../server/src/database/tenants/tenant-totals.ts";
 import {
   createFindTenants,
   ensureTenant,
@@ -24,7 +24,7 @@ import {
   findTenantResources,
   listTenantNames,
   listTenantResources,
-} from "../../../server/src/core/store/tenants/tenants.ts";
+} from "../../../server/src/database/tenants/tenants.ts";
 import { CROWDED_TENANT } from "../../support/database/crowded-tables.ts";
 import type { ExplainedWork } from "./explained-work.ts";
 import { BATCH, BATCH_ROWS, NO_DEADLINE, TENANTS } from "./rows.ts";

@@ -1,14 +1,14 @@
-import { pruneRows } from "../../../server/src/core/store/prune.ts";
-import { countLateRepeats } from "../../../server/src/features/usage/store/late-repeats.ts";
+import { countLateRepeats } from "../../../server/src/admin/usage/late-repeats.ts";
 import {
   readLastMinute,
   readLastMinutes,
   readMinutes,
   storeRecentUse,
-} from "../../../server/src/features/usage/store/recent-use.ts";
-import { findTenantUse, sumRecentUse } from "../../../server/src/features/usage/store/tenant-use.ts";
-import { addUsage, readUsage, sumUsage } from "../../../server/src/features/usage/store/usage.ts";
-import { USAGE_COUNTERS } from "../../../server/src/features/usage/usage.ts";
+} from "../../../server/src/admin/usage/stored-recent-use.ts";
+import { addUsage, readUsage, sumUsage } from "../../../server/src/admin/usage/stored-usage.ts";
+import { findTenantUse, sumRecentUse } from "../../../server/src/admin/usage/tenant-use.ts";
+import { USAGE_COUNTERS } from "../../../server/src/admin/usage/usage.ts";
+import { pruneRows } from "../../../server/src/database/prune.ts";
 import { CROWDED_TENANT } from "../../support/database/crowded-tables.ts";
 import type { ExplainedWork } from "./explained-work.ts";
 import { BATCH, BATCH_ROWS, TENANTS, tombstoneHash } from "./rows.ts";

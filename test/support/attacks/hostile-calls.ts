@@ -6,9 +6,9 @@ import { IdempotencyService } from "../../../clients/typescript/src/gen/onceward
 import { IdentityService } from "../../../clients/typescript/src/gen/onceward/v1/identity_pb.ts";
 import { OperatorService } from "../../../clients/typescript/src/gen/onceward/v1/operator_pb.ts";
 import { TenantAdminService } from "../../../clients/typescript/src/gen/onceward/v1/tenant_admin_pb.ts";
-import { CATALOGUE, type Reason } from "../../../server/src/core/domain/refusal.ts";
-import type { Role } from "../../../server/src/core/domain/tenant.ts";
-import { unaryMethods } from "../../../server/src/core/transport/route.ts";
+import { CATALOGUE, type Reason } from "../../../server/src/domain/refusal.ts";
+import type { Role } from "../../../server/src/domain/tenant.ts";
+import { unaryMethods } from "../../../server/src/transport/route.ts";
 import { callRaw, frameOf, grpcHeaders } from "../network/raw-grpc.ts";
 import { post } from "../network/raw-http.ts";
 import { createApiKey, createTenant } from "../servers/tenants.ts";

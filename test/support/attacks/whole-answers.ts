@@ -7,7 +7,7 @@ import {
   toBinary,
   toJsonString,
 } from "@bufbuild/protobuf";
-import type { Addresses } from "../../../server/src/server.ts";
+import type { Addresses } from "../../../server/src/replica/server.ts";
 import type { TransportName } from "../calls/clients.ts";
 import { connectHttp2, frameOf } from "../network/raw-grpc.ts";
 

@@ -6,7 +6,7 @@ import {
   createGrpcWebTransport,
 } from "@connectrpc/connect-node";
 import { IdempotencyService } from "../../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
-import type { Addresses } from "../../../server/src/server.ts";
+import type { Addresses } from "../../../server/src/replica/server.ts";
 
 /** The raw RPCs of IdempotencyService. */
 export type IdempotencyClient = Client<typeof IdempotencyService>;

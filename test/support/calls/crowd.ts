@@ -1,4 +1,4 @@
-import type { Addresses } from "../../../server/src/server.ts";
+import type { Addresses } from "../../../server/src/replica/server.ts";
 import { connectClient, type IdempotencyClient } from "./clients.ts";
 
 /**

@@ -1,11 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import {
-  factsOf,
-  SECRETS,
-  VARIABLES,
-  type VariableSchema,
-} from "../../../server/src/core/config/variables.ts";
+import { factsOf, SECRETS, VARIABLES, type VariableSchema } from "../../../server/src/config/variables.ts";
 import { VERSION } from "../../../server/src/version.ts";
 import { CHART, readChartValues } from "./values.ts";
 import { valuesSchema } from "./values-schema.ts";

@@ -1,4 +1,4 @@
-import { factsOf, VARIABLES } from "../../../server/src/core/config/variables.ts";
+import { factsOf, VARIABLES } from "../../../server/src/config/variables.ts";
 import type { JsonSchema } from "./json-schema.ts";
 
 /** Settings that the chart gives to the server itself, by where they come from. */

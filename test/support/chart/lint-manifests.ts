@@ -1,6 +1,6 @@
-import { readConfig } from "../../../server/src/core/config/config.ts";
-import { fileVariable } from "../../../server/src/core/config/secret-files.ts";
-import { SECRETS, VARIABLES } from "../../../server/src/core/config/variables.ts";
+import { readConfig } from "../../../server/src/config/config.ts";
+import { fileVariable } from "../../../server/src/config/secret-files.ts";
+import { SECRETS, VARIABLES } from "../../../server/src/config/variables.ts";
 import type { KubernetesObject, Labels } from "./render.ts";
 
 /** What the server needs beyond its drain to stop, in seconds. */

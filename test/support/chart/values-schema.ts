@@ -1,5 +1,5 @@
 import { configSchema as routesSchema } from "../../../clients/http-proxy/src/config.ts";
-import { SECRETS } from "../../../server/src/core/config/variables.ts";
+import { SECRETS } from "../../../server/src/config/variables.ts";
 import { configSchema } from "./config-schema.ts";
 import { flag, type JsonSchema, map, matching, part, parts, text, textMap, whole } from "./json-schema.ts";
 import type { ChartValue } from "./values.ts";

@@ -1,5 +1,5 @@
 import { request } from "node:http";
-import type { Addresses } from "../../../server/src/server.ts";
+import type { Addresses } from "../../../server/src/replica/server.ts";
 
 /** A request to the console, as a browser sends it. */
 export interface BrowserRequest {

@@ -3,7 +3,7 @@ import { expect } from "vitest";
 import { Policy_OnLeaseExpiry } from "../../../clients/typescript/src/gen/onceward/v1/policy_pb.ts";
 import { Result_Kind } from "../../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
 import { ApiKey_Role } from "../../../clients/typescript/src/gen/onceward/v1/tenant_pb.ts";
-import type { Addresses } from "../../../server/src/server.ts";
+import type { Addresses } from "../../../server/src/replica/server.ts";
 import { connectAdmin } from "../calls/admin.ts";
 import { connectClient } from "../calls/clients.ts";
 import { endLeases } from "../calls/records.ts";

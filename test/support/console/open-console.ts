@@ -1,6 +1,6 @@
 import type { BrowserContext, Page } from "playwright-core";
 import { expect, onTestFinished } from "vitest";
-import type { Addresses } from "../../../server/src/server.ts";
+import type { Addresses } from "../../../server/src/replica/server.ts";
 import { openContext } from "./chromium.ts";
 import { observeShifts } from "./layout.ts";
 import { type Allowed, collectProblems } from "./problems.ts";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { createOperator } from "@onceward/client/admin";
 import pg from "pg";
 import { inject } from "vitest";
-import { openPool } from "../../../server/src/core/store/pool.ts";
+import { openPool } from "../../../server/src/database/pool.ts";
 import { plantTraffic } from "../../lab/traffic/run.ts";
 import { type OpenDatabase, openDatabase, TEMPLATE_DATABASE } from "../database/database.ts";
 import { startTestServer, TEST_PEPPER } from "../servers/server.ts";

@@ -1,4 +1,4 @@
-import type { ServerTuning } from "../../../server/src/connect.ts";
+import type { ServerTuning } from "../../../server/src/replica/connect.ts";
 import { type ServerInUse, useServer } from "../servers/use-server.ts";
 import { SEEDED_DATABASE } from "./seed.ts";
 

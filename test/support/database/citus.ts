@@ -1,7 +1,7 @@
 import pg from "pg";
-import { withConnection } from "../../../server/src/core/store/connection.ts";
-import { migrate } from "../../../server/src/core/store/migrate.ts";
-import { distributeRecords } from "../../../server/src/features/citus/distribute-records.ts";
+import { distributeRecords } from "../../../server/src/citus/distribute-records.ts";
+import { withConnection } from "../../../server/src/database/connection.ts";
+import { migrate } from "../../../server/src/database/migrate.ts";
 import { runStatements } from "./statement-runner.ts";
 
 /** Enough for statements of one shard and of several, on both workers. Citus' default of 32 takes longer. */

@@ -1,6 +1,6 @@
 import pg from "pg";
 import { onTestFinished, vi } from "vitest";
-import { openPool, type Pool } from "../../../server/src/core/store/pool.ts";
+import { openPool, type Pool } from "../../../server/src/database/pool.ts";
 import type { TestTenant } from "../servers/tenants.ts";
 import { isCitus, type TestDatabase } from "./database.ts";
 

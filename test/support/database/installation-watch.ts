@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
-import { InstallationWatch } from "../../../server/src/core/background/installation-watch.ts";
-import { createLog } from "../../../server/src/core/telemetry/log.ts";
+import { InstallationWatch } from "../../../server/src/background/installation-watch.ts";
 import type { RecordLoss } from "../../../server/src/records/late-keys.ts";
 import { createTokenFloor } from "../../../server/src/records/token-floor.ts";
+import { createLog } from "../../../server/src/telemetry/log.ts";
 
 /** Returns a watch that has not looked yet, the ids that it changed to, the loss that it knows of, and its errors in the log. */
 export function createWatch() {

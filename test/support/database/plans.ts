@@ -1,5 +1,5 @@
 import pg from "pg";
-import type { Pool, Runner, Statement } from "../../../server/src/core/store/pool.ts";
+import type { Pool, Runner, Statement } from "../../../server/src/database/pool.ts";
 
 /** A node of a plan, as `explain (analyze, format json)` prints it. */
 export interface PlanNode {

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { TestProject } from "vitest/node";
 import { ensureDatabase } from "../../../server/dev/databases.ts";
 import { startEmbeddedPostgres } from "../../../server/dev/embedded/postgres.ts";
-import { migrate } from "../../../server/src/core/store/migrate.ts";
+import { migrate } from "../../../server/src/database/migrate.ts";
 import { makeDataDir } from "../processes/data-dir.ts";
 import { TEMPLATE_DATABASE } from "./database.ts";
 import { copyEmptyCluster } from "./empty-cluster.ts";

@@ -7,7 +7,7 @@ import { inject, onTestFinished } from "vitest";
 import { ensureDatabase } from "../../../server/dev/databases.ts";
 import { findSystemPostgres } from "../../../server/dev/embedded/binaries.ts";
 import { startEmbeddedPostgres } from "../../../server/dev/embedded/postgres.ts";
-import { migrate } from "../../../server/src/core/store/migrate.ts";
+import { migrate } from "../../../server/src/database/migrate.ts";
 import { makeDataDir } from "../processes/data-dir.ts";
 import { createTestDatabase, type OpenDatabase, openDatabase } from "./database.ts";
 

@@ -1,4 +1,4 @@
-import type { Addresses } from "../../../server/src/server.ts";
+import type { Addresses } from "../../../server/src/replica/server.ts";
 import { readMetricsText } from "../servers/metrics.ts";
 
 /** The statements that a replica repeats in the background. */

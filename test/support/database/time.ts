@@ -8,7 +8,7 @@ import {
   timestampMs,
 } from "@bufbuild/protobuf/wkt";
 import { expect } from "vitest";
-import { openPool, type Pool } from "../../../server/src/core/store/pool.ts";
+import { openPool, type Pool } from "../../../server/src/database/pool.ts";
 import { sweepBatch } from "../../../server/src/records/sweep.ts";
 import type { TestTenant } from "../servers/tenants.ts";
 import type { TestDatabase } from "./database.ts";

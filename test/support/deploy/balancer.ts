@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { vi } from "vitest";
-import type { Addresses } from "../../../server/src/server.ts";
+import type { Addresses } from "../../../server/src/replica/server.ts";
 import type { Certificate } from "../network/certificates.ts";
 import { freePort } from "../redis/redis.ts";
 import { type BackgroundProgram, startProgram } from "./background-program.ts";

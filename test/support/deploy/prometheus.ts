@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { vi } from "vitest";
 import { parse, stringify } from "yaml";
-import type { Addresses } from "../../../server/src/server.ts";
+import type { Addresses } from "../../../server/src/replica/server.ts";
 import { freePort } from "../redis/redis.ts";
 import { startProgram } from "./background-program.ts";
 import { readRepositoryFile } from "./expressions.ts";

@@ -1,7 +1,7 @@
-import { readConfig } from "../../../server/src/core/config/config.ts";
-import { citusCheck } from "../../../server/src/features/citus/doctor-check.ts";
-import { type Diagnosis, diagnoseAlone } from "../../../server/src/features/doctor/diagnose.ts";
-import { encryptionKeysCheck } from "../../../server/src/features/encryption/doctor-check.ts";
+import { citusCheck } from "../../../server/src/citus/doctor-check.ts";
+import { readConfig } from "../../../server/src/config/config.ts";
+import { type Diagnosis, diagnoseAlone } from "../../../server/src/doctor/diagnose.ts";
+import { encryptionKeysCheck } from "../../../server/src/encryption/doctor-check.ts";
 import { TEST_PEPPER } from "../servers/server.ts";
 
 /** Examines a database as `onceward-server doctor` does. `env` overrides the configuration. */

@@ -5,7 +5,7 @@ import {
   ClaimRequestSchema,
   ClaimResponseSchema,
 } from "../../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
-import type { Addresses } from "../../../server/src/server.ts";
+import type { Addresses } from "../../../server/src/replica/server.ts";
 import type { Claimant } from "../calls/claim-load.ts";
 import { pathOf } from "./raw-grpc.ts";
 

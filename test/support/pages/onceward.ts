@@ -1,7 +1,7 @@
 import { COMMANDS as PROGRAM_COMMANDS } from "../../../clients/cli/src/command-table.ts";
 import type { Host } from "../../../clients/cli/src/host.ts";
 import { createProgram } from "../../../clients/cli/src/program.ts";
-import { COMMANDS } from "../../../server/src/commands.ts";
+import { COMMANDS } from "../../../server/src/commands/commands.ts";
 import type { Words } from "./shell.ts";
 
 const quiet = () => {};

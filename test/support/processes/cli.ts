@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import { onTestFinished } from "vitest";
 import type { Host } from "../../../clients/cli/src/host.ts";
 import { runProgram } from "../../../clients/cli/src/program.ts";
-import type { Addresses } from "../../../server/src/server.ts";
+import type { Addresses } from "../../../server/src/replica/server.ts";
 import { CHILD_ENVIRONMENT } from "./child-environment.ts";
 
 const MAIN = fileURLToPath(new URL("../../../clients/cli/src/main.ts", import.meta.url));

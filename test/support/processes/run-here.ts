@@ -1,7 +1,7 @@
-import { COMMANDS } from "../../../server/src/commands.ts";
-import type { Host } from "../../../server/src/core/commands/host.ts";
-import { printable } from "../../../server/src/core/commands/printable.ts";
-import { runOn } from "../../../server/src/core/commands/process.ts";
+import { COMMANDS } from "../../../server/src/commands/commands.ts";
+import type { Host } from "../../../server/src/commands/host.ts";
+import { printable } from "../../../server/src/commands/printable.ts";
+import { runOn } from "../../../server/src/commands/process.ts";
 import type { Ended } from "./command.ts";
 
 /**

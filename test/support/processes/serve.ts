@@ -1,4 +1,4 @@
-import type { Addresses } from "../../../server/src/server.ts";
+import type { Addresses } from "../../../server/src/replica/server.ts";
 import { TEST_PEPPER } from "../servers/server.ts";
 import { type Command, FREE_PORTS, startCommand, type Workplace } from "./command.ts";
 

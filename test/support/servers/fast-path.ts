@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as rest } from "node:timers/promises";
 import { expect } from "vitest";
 import type { ClaimResponse } from "../../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
-import type { Addresses } from "../../../server/src/server.ts";
+import type { Addresses } from "../../../server/src/replica/server.ts";
 import type { IdempotencyClient } from "../calls/clients.ts";
 import { granted } from "../calls/records.ts";
 import { bytes, ORDER, success } from "../calls/verbs.ts";

@@ -1,4 +1,4 @@
-import type { Addresses } from "../../../server/src/server.ts";
+import type { Addresses } from "../../../server/src/replica/server.ts";
 
 /**
  * Returns the server's metrics by name and labels as in the exported text:

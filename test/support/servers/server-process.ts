@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { readFile } from "node:fs/promises";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import type { Addresses } from "../../../server/src/server.ts";
+import type { Addresses } from "../../../server/src/replica/server.ts";
 import { CHILD_ENVIRONMENT } from "../processes/child-environment.ts";
 import { TEST_PEPPER } from "./server.ts";
 

@@ -1,7 +1,7 @@
-import type { ServerTuning } from "../../../server/src/connect.ts";
-import { type Config, readConfig } from "../../../server/src/core/config/config.ts";
-import { createLog, type LogLevel } from "../../../server/src/core/telemetry/log.ts";
-import { type Addresses, startServer } from "../../../server/src/server.ts";
+import { type Config, readConfig } from "../../../server/src/config/config.ts";
+import type { ServerTuning } from "../../../server/src/replica/connect.ts";
+import { type Addresses, startServer } from "../../../server/src/replica/server.ts";
+import { createLog, type LogLevel } from "../../../server/src/telemetry/log.ts";
 
 /** The pepper in the digests of test tenants' keys. */
 export const TEST_PEPPER = "a pepper that only tests have, 0123456789";

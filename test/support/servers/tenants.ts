@@ -5,8 +5,8 @@ import {
   formatApiKey,
   generateApiKey,
   parseApiKey,
-} from "../../../server/src/core/auth/api-key.ts";
-import type { Role } from "../../../server/src/core/domain/tenant.ts";
+} from "../../../server/src/access/api-key.ts";
+import type { Role } from "../../../server/src/domain/tenant.ts";
 import type { OpenDatabase } from "../database/database.ts";
 import { TEST_PEPPER } from "./server.ts";
 

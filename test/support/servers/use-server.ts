@@ -1,5 +1,5 @@
 import { afterAll, beforeAll } from "vitest";
-import type { ServerTuning } from "../../../server/src/connect.ts";
+import type { ServerTuning } from "../../../server/src/replica/connect.ts";
 import { createTestDatabase, TEMPLATE_DATABASE, type TestDatabase } from "../database/database.ts";
 import { startTestServer, type TestServer } from "./server.ts";
 

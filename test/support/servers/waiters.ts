@@ -1,5 +1,5 @@
 import { expect } from "vitest";
-import type { Addresses } from "../../../server/src/server.ts";
+import type { Addresses } from "../../../server/src/replica/server.ts";
 import { readMetrics } from "./metrics.ts";
 
 /** Resolves once exactly `count` calls wait on a server, according to its metrics. */

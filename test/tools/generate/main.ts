@@ -5,7 +5,7 @@ import { failUsage } from "../../../server/dev/command-line.ts";
 const STEPS: Readonly<Record<string, () => unknown>> = {
   messages() {
     buf();
-    buf("--template", "server/src/core/transport/grpc/buf.gen.yaml");
+    buf("--template", "server/src/transport/grpc/buf.gen.yaml");
   },
   limits: () => import("./write-limits.ts"),
   settings: () => import("./write-settings.ts"),

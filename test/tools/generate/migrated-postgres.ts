@@ -2,7 +2,7 @@ import { chmod, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { startEmbeddedPostgres } from "../../../server/dev/embedded/postgres.ts";
-import { migrate } from "../../../server/src/core/store/migrate.ts";
+import { migrate } from "../../../server/src/database/migrate.ts";
 
 /** Calls a function with the URL of an empty migrated database, on a Postgres that is removed afterwards. */
 export async function withMigratedPostgres(use: (databaseUrl: string) => Promise<void>): Promise<void> {

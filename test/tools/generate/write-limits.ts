@@ -1,6 +1,6 @@
 import { writeFileSync } from "node:fs";
-import * as limits from "../../../server/src/core/domain/limits.ts";
-import { DEFAULT_POLICY } from "../../../server/src/core/domain/policy.ts";
+import * as limits from "../../../server/src/domain/limits.ts";
+import { DEFAULT_POLICY } from "../../../server/src/domain/policy.ts";
 
 /**
  * Writes the limits of the contract for programs in TypeScript that do not have its descriptors, such as a small bundle; part of

@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from "node:fs";
-import { factsOf, VARIABLES } from "../../../server/src/core/config/variables.ts";
-import { MAX_WAIT_MS } from "../../../server/src/core/domain/limits.ts";
+import { factsOf, VARIABLES } from "../../../server/src/config/variables.ts";
+import { MAX_WAIT_MS } from "../../../server/src/domain/limits.ts";
 import { fillBlock } from "./fill-block.ts";
 
 /** Writes the table of settings, and how long a balancer that stops lets calls finish; part of `npm run generate`. */

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { formatApiKey, generateApiKey } from "../../../server/src/core/auth/api-key.ts";
+import { formatApiKey, generateApiKey } from "../../../server/src/access/api-key.ts";
 import { connectAdmin } from "../../support/calls/admin.ts";
 import {
   browse,

@@ -2,7 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { Code } from "@connectrpc/connect";
 import { codeToString } from "@connectrpc/connect/protocol-connect";
-import { CATALOGUE, type Reason, type Refusal } from "../../core/domain/refusal.ts";
+import { CATALOGUE, type Reason, type Refusal } from "../../domain/refusal.ts";
 import { ErrorReason } from "../../gen/onceward/v1/errors_pb.ts";
 import { type BatchItemError, BatchItemErrorSchema } from "../../gen/onceward/v1/idempotency_pb.ts";
 

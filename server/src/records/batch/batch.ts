@@ -1,9 +1,9 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { create } from "@bufbuild/protobuf";
-import type { BatchHandler, Call } from "../../core/calls/call.ts";
-import { MAX_BATCH_ITEMS, MAX_MESSAGE_BYTES } from "../../core/domain/limits.ts";
-import { Rejected, type Settled } from "../../core/domain/operation.ts";
-import { invalidRequest, type Refusal } from "../../core/domain/refusal.ts";
+import type { BatchHandler, Call } from "../../access/call.ts";
+import { MAX_BATCH_ITEMS, MAX_MESSAGE_BYTES } from "../../domain/limits.ts";
+import { Rejected, type Settled } from "../../domain/operation.ts";
+import { invalidRequest, type Refusal } from "../../domain/refusal.ts";
 import {
   type BatchRequest,
   type BatchRequestItem,

@@ -1,6 +1,6 @@
-import { clockMoved, type DatabaseClock } from "../../core/domain/database-clock.ts";
-import { type Deadline, settlePending } from "../../core/domain/operation.ts";
-import type { Runner } from "../../core/store/pool.ts";
+import type { Runner } from "../../database/pool.ts";
+import { clockMoved, type DatabaseClock } from "../../domain/database-clock.ts";
+import { type Deadline, settlePending } from "../../domain/operation.ts";
 import {
   createBatchedWrite,
   type WriteOutcome,

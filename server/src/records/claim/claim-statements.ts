@@ -1,5 +1,5 @@
-import { nowBy } from "../../core/store/now-by.ts";
-import { booleanArray, byteaArray, float8Array, intArray, textArray } from "../../core/store/sql-arrays.ts";
+import { nowBy } from "../../database/now-by.ts";
+import { booleanArray, byteaArray, float8Array, intArray, textArray } from "../../database/sql-arrays.ts";
 import {
   FENCING_MARGIN_MS,
   IS_PENDING,
@@ -167,7 +167,7 @@ select (g.fencing_token - 1)::numeric as "baseToken",
  * since it was read, the inserted row is a forgotten one, which answers nothing.
  *
  * A retention that ends later than $16, in milliseconds since the Unix epoch, has not ended, regardless of what now() is: the
- * database's clock may have been set forward (core/domain/database-clock.ts). `least` skips a null.
+ * database's clock may have been set forward (domain/database-clock.ts). `least` skips a null.
  *
  * `ended` has the rows of lives that have ended, as they were before this statement: for statistics only; it
  * does not affect the decision. An object finds them by their names, because a join of both would compare each row with each other row.

@@ -1,8 +1,8 @@
-import type { Admission } from "../../core/admission/admission.ts";
-import { expiredInQueue, loadPolicies } from "../../core/calls/authority.ts";
-import type { Answer, Call } from "../../core/calls/call.ts";
-import { Rejected, type Settled } from "../../core/domain/operation.ts";
-import { isRefusal, Refusal } from "../../core/domain/refusal.ts";
+import type { Admission } from "../../access/admission.ts";
+import { expiredInQueue, loadPolicies } from "../../access/authority.ts";
+import type { Answer, Call } from "../../access/call.ts";
+import { Rejected, type Settled } from "../../domain/operation.ts";
+import { isRefusal, Refusal } from "../../domain/refusal.ts";
 import type { ClaimRequest } from "../../gen/onceward/v1/idempotency_pb.ts";
 import type { ClaimCommand, ClaimOutcome } from "../record.ts";
 import type { AdmitRecord } from "./claim-within-quota.ts";

@@ -1,8 +1,8 @@
-import type { Admission, SettleRecord } from "../../core/admission/admission.ts";
-import { statementDeadline } from "../../core/calls/authority.ts";
-import type { Call } from "../../core/calls/call.ts";
-import { mapSettled, mapTogether, Rejected, type Settled } from "../../core/domain/operation.ts";
-import type { Principal } from "../../core/domain/tenant.ts";
+import type { Admission, SettleRecord } from "../../access/admission.ts";
+import { statementDeadline } from "../../access/authority.ts";
+import type { Call } from "../../access/call.ts";
+import { mapSettled, mapTogether, Rejected, type Settled } from "../../domain/operation.ts";
+import type { Principal } from "../../domain/tenant.ts";
 import { beginsOperation, type ClaimCommand, type ClaimOutcome } from "../record.ts";
 import type { RecordStore } from "../record-store.ts";
 

@@ -1,4 +1,4 @@
-import type { Admission } from "../../core/admission/admission.ts";
+import type { Admission } from "../../access/admission.ts";
 import {
   databaseNowMs,
   expiredInQueue,
@@ -6,11 +6,11 @@ import {
   parseWithPolicies,
   statementDeadline,
   withCurrentPrincipal,
-} from "../../core/calls/authority.ts";
-import type { Answer, BatchHandler, Call } from "../../core/calls/call.ts";
-import { mapSettled, mapTogether, onlyValue, Rejected, type Settled } from "../../core/domain/operation.ts";
-import { reasonName, refusalClass } from "../../core/domain/refusal.ts";
-import { cacheEpochOf } from "../../core/domain/tenant.ts";
+} from "../../access/authority.ts";
+import type { Answer, BatchHandler, Call } from "../../access/call.ts";
+import { mapSettled, mapTogether, onlyValue, Rejected, type Settled } from "../../domain/operation.ts";
+import { reasonName, refusalClass } from "../../domain/refusal.ts";
+import { cacheEpochOf } from "../../domain/tenant.ts";
 import { ReasonClass } from "../../gen/onceward/v1/facts_pb.ts";
 import type { ClaimRequest, ClaimResponse } from "../../gen/onceward/v1/idempotency_pb.ts";
 import { counted, type OnOperation, type OperationHooks } from "../after-operation.ts";

@@ -1,5 +1,5 @@
-import { Refusal } from "../../core/domain/refusal.ts";
-import type { Runner } from "../../core/store/pool.ts";
+import type { Runner } from "../../database/pool.ts";
+import { Refusal } from "../../domain/refusal.ts";
 import { idColumns, STATE } from "../engine/record-row.ts";
 import { equalKeys } from "../engine/record-sql.ts";
 import type { RecordsDatabase } from "../engine/sharded-batcher.ts";

@@ -1,14 +1,14 @@
-import { databaseNowMs } from "../../core/calls/authority.ts";
+import { databaseNowMs } from "../../access/authority.ts";
 import {
   FINGERPRINT_BYTES,
   MAX_CLAIM_ID_BYTES,
   MAX_KEY_AHEAD_MS,
   MAX_OWNER_BYTES,
   MAX_WAIT_MS,
-} from "../../core/domain/limits.ts";
-import type { Policy } from "../../core/domain/policy.ts";
-import type { Principal } from "../../core/domain/tenant.ts";
-import { duration, timestamp, type Violations } from "../../core/messages/violations.ts";
+} from "../../domain/limits.ts";
+import type { Policy } from "../../domain/policy.ts";
+import type { Principal } from "../../domain/tenant.ts";
+import { duration, timestamp, type Violations } from "../../domain/violations.ts";
 import type {
   Ambiguous,
   Claimed,

@@ -1,4 +1,4 @@
-import { Refusal } from "../../core/domain/refusal.ts";
+import { Refusal } from "../../domain/refusal.ts";
 import { type RecordId, recordName } from "../record.ts";
 import { createRoundRobin } from "./round-robin.ts";
 

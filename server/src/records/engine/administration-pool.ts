@@ -1,6 +1,6 @@
-import type { Deadline } from "../../core/domain/operation.ts";
-import type { Principal } from "../../core/domain/tenant.ts";
-import type { Pool } from "../../core/store/pool.ts";
+import type { Pool } from "../../database/pool.ts";
+import type { Deadline } from "../../domain/operation.ts";
+import type { Principal } from "../../domain/tenant.ts";
 import { createPacedQueue } from "./paced-queue.ts";
 
 /** Runs statements and transactions. */

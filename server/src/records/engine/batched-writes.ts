@@ -1,4 +1,5 @@
 import type pg from "pg";
+import type { Runner, Statement } from "../../database/pool.ts";
 import {
   type Deadline,
   indexesOf,
@@ -6,9 +7,8 @@ import {
   Rejected,
   type Settled,
   withReplaced,
-} from "../../core/domain/operation.ts";
-import { Refusal } from "../../core/domain/refusal.ts";
-import type { Runner, Statement } from "../../core/store/pool.ts";
+} from "../../domain/operation.ts";
+import { Refusal } from "../../domain/refusal.ts";
 import { type Contended, type LiveRecord, type RecordId, recordName } from "../record.ts";
 import type { TenantLimiter } from "./fair-queue.ts";
 import type { Readings } from "./read-records.ts";

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { type Deadline, Rejected } from "../../core/domain/operation.ts";
-import { Refusal } from "../../core/domain/refusal.ts";
-import { StatementFailed } from "../../core/store/statement-errors.ts";
+import { StatementFailed } from "../../database/statement-errors.ts";
+import { type Deadline, Rejected } from "../../domain/operation.ts";
+import { Refusal } from "../../domain/refusal.ts";
 import { type BatcherOptions, StatementBatcher } from "./batcher.ts";
 import { createTenantLimiter, UNLIMITED } from "./fair-queue.ts";
 

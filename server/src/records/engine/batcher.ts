@@ -1,7 +1,7 @@
-import { type Deadline, isExpired, onlyValue, Rejected, type Settled } from "../../core/domain/operation.ts";
-import { deadlinePassed, Refusal } from "../../core/domain/refusal.ts";
-import { asRefusal, StatementFailed } from "../../core/store/statement-errors.ts";
-import { activeCalls, type CallSpan } from "../../core/telemetry/tracing.ts";
+import { asRefusal, StatementFailed } from "../../database/statement-errors.ts";
+import { type Deadline, isExpired, onlyValue, Rejected, type Settled } from "../../domain/operation.ts";
+import { deadlinePassed, Refusal } from "../../domain/refusal.ts";
+import { activeCalls, type CallSpan } from "../../telemetry/tracing.ts";
 import { type Decision, FairQueue, type TenantLimiter, UNLIMITED } from "./fair-queue.ts";
 import type { Turns } from "./turns.ts";
 

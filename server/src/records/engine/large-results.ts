@@ -1,5 +1,5 @@
-import { type Deadline, mapSettled } from "../../core/domain/operation.ts";
-import { bigintArray } from "../../core/store/sql-arrays.ts";
+import { bigintArray } from "../../database/sql-arrays.ts";
+import { type Deadline, mapSettled } from "../../domain/operation.ts";
 import { type LiveRecord, type RecordId, type Result, recordName } from "../record.ts";
 import { createReplyRoom, type ReplyRoom, replyTooLarge, unboundedBytes } from "../reply-room.ts";
 import type { TenantLimiter } from "./fair-queue.ts";

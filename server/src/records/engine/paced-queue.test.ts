@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Deadline } from "../../core/domain/operation.ts";
+import type { Deadline } from "../../domain/operation.ts";
 import { createPacedQueue } from "./paced-queue.ts";
 
 const NO_DEADLINE: Deadline = { atMs: Number.POSITIVE_INFINITY, cancelled: false };

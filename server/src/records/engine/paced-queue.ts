@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { type Deadline, isExpired } from "../../core/domain/operation.ts";
-import { deadlinePassed, Refusal } from "../../core/domain/refusal.ts";
+import { type Deadline, isExpired } from "../../domain/operation.ts";
+import { deadlinePassed, Refusal } from "../../domain/refusal.ts";
 import { FairQueue } from "./fair-queue.ts";
 
 /** Maximum queued tasks. A single lane may queue half of it. A call has one task queued at a time. */

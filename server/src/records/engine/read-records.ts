@@ -1,5 +1,5 @@
-import type { DatabaseClock } from "../../core/domain/database-clock.ts";
-import { mapSettled, type Settled } from "../../core/domain/operation.ts";
+import type { DatabaseClock } from "../../domain/database-clock.ts";
+import { mapSettled, type Settled } from "../../domain/operation.ts";
 import { type LiveRecord, type RecordId, recordName } from "../record.ts";
 import type { Batcher } from "./batcher.ts";
 import type { TenantLimiter } from "./fair-queue.ts";

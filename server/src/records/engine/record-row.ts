@@ -1,6 +1,6 @@
 import type pg from "pg";
-import { clockMoved, LATEST_AHEAD_MS } from "../../core/domain/database-clock.ts";
-import { intArray, textArray } from "../../core/store/sql-arrays.ts";
+import { intArray, textArray } from "../../database/sql-arrays.ts";
+import { clockMoved, LATEST_AHEAD_MS } from "../../domain/database-clock.ts";
 import {
   addMs,
   EMPTY_RESULT,

@@ -1,4 +1,4 @@
-import { LATEST_AHEAD_MS } from "../../core/domain/database-clock.ts";
+import { LATEST_AHEAD_MS } from "../../domain/database-clock.ts";
 import { MAX_ATTEMPTS_SHOWN, MAX_REASON_CHARACTERS } from "../attempt.ts";
 import { FENCING_MARGIN_MS, HOLDS, MAX_INLINE_RESULT_BYTES, RESULT_KIND, STATE } from "./record-row.ts";
 

@@ -1,4 +1,4 @@
-import { Refusal } from "../../core/domain/refusal.ts";
+import { Refusal } from "../../domain/refusal.ts";
 import type { RecordId } from "../record.ts";
 import type { RecordRow } from "./record-row.ts";
 

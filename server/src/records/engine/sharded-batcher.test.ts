@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import type { Deadline } from "../../core/domain/operation.ts";
-import type { Pool, Runner } from "../../core/store/pool.ts";
+import type { Pool, Runner } from "../../database/pool.ts";
+import type { Deadline } from "../../domain/operation.ts";
 import { createShardedBatcher, type ShardedBatcherOptions } from "./sharded-batcher.ts";
 import type { Shards } from "./shards.ts";
 import { createTurns } from "./turns.ts";

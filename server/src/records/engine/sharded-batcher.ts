@@ -1,5 +1,5 @@
-import { type Deadline, onlyValue, type Settled } from "../../core/domain/operation.ts";
-import type { Pool, Runner } from "../../core/store/pool.ts";
+import type { Pool, Runner } from "../../database/pool.ts";
+import { type Deadline, onlyValue, type Settled } from "../../domain/operation.ts";
 import { type Batcher, type BatcherOptions, MAX_QUEUED, StatementBatcher } from "./batcher.ts";
 import type { Shard, Shards } from "./shards.ts";
 

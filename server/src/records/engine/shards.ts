@@ -1,5 +1,5 @@
-import type { ClockOffset } from "../../core/domain/clock-offset.ts";
-import type { Runner } from "../../core/store/pool.ts";
+import type { Runner } from "../../database/pool.ts";
+import type { ClockOffset } from "../../domain/clock-offset.ts";
 import type { Turns } from "./turns.ts";
 
 /** A part of the table of records that lies on one node. */

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { DONE, ID } from "../../../../test/support/calls/domain.ts";
-import type { CacheEpoch } from "../../core/domain/tenant.ts";
+import type { CacheEpoch } from "../../domain/tenant.ts";
 import type { CachedCompletion } from "../record.ts";
 import { signedFormat } from "./entry-format.ts";
 import { createMemoryCache } from "./memory.ts";

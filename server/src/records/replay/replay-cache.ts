@@ -1,5 +1,5 @@
 import { LRUCache } from "lru-cache";
-import type { CacheEpoch } from "../../core/domain/tenant.ts";
+import type { CacheEpoch } from "../../domain/tenant.ts";
 import type { CachedCompletion, RecordId } from "../record.ts";
 import { resultBytes } from "../result-bytes.ts";
 import { decodeCompletion, encodeCompletion } from "./completion-bytes.ts";

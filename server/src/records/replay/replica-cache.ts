@@ -1,5 +1,5 @@
 import type { Logger } from "pino";
-import type { Metrics } from "../../core/telemetry/metrics.ts";
+import type { Metrics } from "../../telemetry/metrics.ts";
 import type { EntryFormat } from "./entry-format.ts";
 import { createMemoryCache } from "./memory.ts";
 import { createRedisCache } from "./redis.ts";

@@ -1,4 +1,4 @@
-import { shardOf } from "../../../../server/src/features/citus/shard-map.ts";
+import { shardOf } from "../../../../server/src/citus/shard-map.ts";
 import type { ChaosCitus, CitusNode } from "../citus.ts";
 import type { Rig } from "../rig.ts";
 import { type Fault, last, type Scene } from "./fault.ts";

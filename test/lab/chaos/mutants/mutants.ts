@@ -152,7 +152,7 @@ const hints = new Map<string, { readonly outcome: ClaimOutcome; readonly untilMs
     defect: "a copy that is written late is found although its record was forgotten",
     replacements: [
       {
-        file: "core/store/tenants/tenants.ts",
+        file: "database/tenants/tenants.ts",
         from: "cacheScope({ installationId, tenantUid, generation })",
         to: "cacheScope({ installationId, tenantUid, generation: generation * 0 })",
       },
@@ -286,7 +286,7 @@ function rowOf(`,
     defect: "a commit is acknowledged before it is written, and Postgres crashes",
     replacements: [
       {
-        file: "core/store/pool.ts",
+        file: "database/pool.ts",
         from: "const PLANNER_SETTINGS = {\n",
         to: 'const PLANNER_SETTINGS = {\n  synchronous_commit: "off",\n',
       },

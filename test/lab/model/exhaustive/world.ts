@@ -1,4 +1,4 @@
-import { Refusal } from "../../../../server/src/core/domain/refusal.ts";
+import { Refusal } from "../../../../server/src/domain/refusal.ts";
 import { answerComplete } from "../../../../server/src/records/complete.ts";
 import { answerExtendLease } from "../../../../server/src/records/extend-lease.ts";
 import { answerClaim } from "../../../../server/src/records/record.ts";

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { expect, test } from "vitest";
 import type { ClaimResponse } from "../../../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
-import { openPool } from "../../../../server/src/core/store/pool.ts";
+import { openPool } from "../../../../server/src/database/pool.ts";
 import { type AdministeredTenant, describeAdministration } from "../../../support/calls/admin.ts";
 import { describeError } from "../../../support/calls/errors.ts";
 import { ageRecords } from "../../../support/calls/records.ts";

@@ -1,7 +1,7 @@
 import type { DescEnum } from "@bufbuild/protobuf";
 import { codeToHttpStatus, codeToString } from "@connectrpc/connect/protocol-connect";
 import { commentOf } from "../../../../deploy/site/comments.ts";
-import { CATALOGUE, type Reason } from "../../../../server/src/core/domain/refusal.ts";
+import { CATALOGUE, type Reason } from "../../../../server/src/domain/refusal.ts";
 import { codeOf } from "../../../../server/src/records/batch/batch-errors.ts";
 import { type JsonSchema, schemaRef } from "./json-schema.ts";
 

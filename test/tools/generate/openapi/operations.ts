@@ -1,8 +1,8 @@
 import type { DescMethodUnary, DescService } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
 import { commentOf, firstSentence } from "../../../../deploy/site/comments.ts";
-import { CATALOGUE, type Reason } from "../../../../server/src/core/domain/refusal.ts";
-import { unaryMethods } from "../../../../server/src/core/transport/route.ts";
+import { CATALOGUE, type Reason } from "../../../../server/src/domain/refusal.ts";
+import { unaryMethods } from "../../../../server/src/transport/route.ts";
 import { statusOf } from "./errors.ts";
 import { type JsonSchema, schemaRef } from "./json-schema.ts";
 import { nameOf } from "./schemas.ts";

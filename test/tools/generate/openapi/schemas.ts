@@ -8,7 +8,7 @@ import {
 } from "@bufbuild/protobuf";
 import { commentOf } from "../../../../deploy/site/comments.ts";
 import { limitText } from "../../../../deploy/site/field-limits.ts";
-import { factsOf } from "../../../../server/src/core/domain/fields.ts";
+import { factsOf } from "../../../../server/src/domain/fields.ts";
 import { type JsonSchema, schemaRef } from "./json-schema.ts";
 import { PROTO_FILES } from "./proto-files.ts";
 

@@ -1,0 +1,33 @@
+import type { Feature } from "../replica/feature.ts";
+import { createAttempts } from "./attempts.ts";
+import { createConsole } from "./console.ts";
+import { CONSOLE_DIR, readConsoleFiles } from "./files.ts";
+import { createSessions } from "./sessions.ts";
+import { createSignIn } from "./sign-in.ts";
+import { createConsoleSite } from "./site.ts";
+
+/** Serves the console: a page for tenant admins and operators, who sign in with a key, or at an issuer if one is configured. */
+export const webConsole: Feature = {
+  async openPage({ config, log, pool, maxAgeMs, issuer, dir = CONSOLE_DIR }) {
+    if (!config.ONCEWARD_CONSOLE) return undefined;
+    const pepper = config.ONCEWARD_API_KEY_PEPPER;
+    const sessions = createSessions({ database: pool, pepper, maxAgeMs });
+    const site = createConsoleSite(config);
+    const files = await readConsoleFiles(dir);
+    const clientId = config.ONCEWARD_CONSOLE_OIDC_CLIENT_ID;
+    const issuerClient =
+      issuer !== undefined && clientId !== undefined
+        ? (await import("./issuer-client.ts")).createIssuerClient(issuer, clientId, config, log)
+        : undefined;
+    const atIssuer = issuerClient && { issuer: issuerClient, ...(await import("./issuer-sign-in.ts")) };
+    return {
+      sessions,
+      createPage({ pipeline, authenticator }) {
+        const shared = { site, sessions, attempts: createAttempts(), pepper, log };
+        const signIn = createSignIn({ ...shared, pipeline });
+        const issuerSignIn = atIssuer?.createIssuerSignIn({ ...shared, ...atIssuer, authenticator });
+        return createConsole({ site, files, signIn, issuerSignIn, grpcPort: config.ONCEWARD_GRPC_PORT, log });
+      },
+    };
+  },
+};

@@ -1,0 +1,172 @@
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { administeredPart } from "../../admin/own-tenant.ts";
+import { pageSize, replyPage } from "../../admin/pages.ts";
+import type { AdministrationParts, TenantAdminRpcs } from "../../admin/services.ts";
+import type { Runner } from "../../database/pool.ts";
+import { timestamp, Violations } from "../../domain/violations.ts";
+import {
+  GetKeyQualityResponseSchema,
+  KeyDefect,
+  type KeyExample,
+  KeyExampleSchema,
+  type KeyQuality,
+  KeyQualitySchema,
+  type KeySuspicionSchema,
+} from "../../gen/onceward/v1/tenant_admin_pb.ts";
+import type { UsedNamespace } from "../../records/after-operation.ts";
+import { createKeyHashes, type KeyHashes } from "../domain/key-hashes.ts";
+import { judgeKeys, type SuspicionKind } from "../domain/key-quality.ts";
+import { keyShape } from "../domain/key-shape.ts";
+import {
+  type ExampleRecord,
+  findObservedNamespaces,
+  findPromptFingerprints,
+  findReturnedKeys,
+  readExamples,
+  readKeyObservations,
+} from "../store/key-observations.ts";
+
+/** The defects of keys as the contract names them. */
+const DEFECTS: Readonly<Record<SuspicionKind, KeyDefect>> = {
+  newKeyPerRetry: KeyDefect.NEW_KEY_PER_RETRY,
+  timeInKey: KeyDefect.TIME_IN_KEY,
+  attemptInKey: KeyDefect.ATTEMPT_IN_KEY,
+  uuidPerClaim: KeyDefect.UUID_PER_CLAIM,
+  noFingerprints: KeyDefect.NO_FINGERPRINTS,
+  repeatsAfterExpiry: KeyDefect.REPEATS_AFTER_EXPIRY,
+};
+
+/** What to do about each defect. */
+const ADVICE: Readonly<Record<SuspicionKind, string>> = {
+  newKeyPerRetry:
+    "Make the key once, before the first attempt, from what identifies the operation (such as the order's id), and send the same key with every retry. Two equal operations within minutes look the same: compare the examples with the caller's log.",
+  timeInKey:
+    "Leave the time of the attempt out of the key. If the operation has a time of its own, such as the time of the order, store it with the order and use the stored one in retries.",
+  attemptInKey:
+    "Leave the number of the attempt out of the key: all attempts of one operation must have one key. The claim's reply counts the attempts.",
+  uuidPerClaim:
+    "Make the UUID when the operation is created, store it with the operation, and send the stored one with every retry. If callers never retry, nothing is wrong, and nothing is protected either.",
+  noFingerprints:
+    "Send a fingerprint of the request, such as SHA-256 over its canonical form. Then a key that is used for a different request is refused instead of replayed.",
+  repeatsAfterExpiry:
+    "Use a longer key retention: the retention advice says how long. If a key is used again on purpose, such as once a day, put the day into the key.",
+};
+
+/** Namespaces of a page: each takes some statements. */
+const MAX_NAMESPACES = 20;
+
+/** Existing records of a suspicion: enough to recognise the caller. */
+const MAX_EXAMPLES = 5;
+/** Rows that are read for examples: some milliseconds. */
+const MAX_ROWS = 2000;
+/** Hashes that are compared with these rows. */
+const MAX_HASHES = 1000;
+
+/** Returns the RPC for the quality of keys. */
+export function createKeyQualityHandlers({
+  pool,
+  pageTokens,
+  pepper,
+}: AdministrationParts): TenantAdminRpcs<"getKeyQuality"> {
+  const hashes = createKeyHashes(pepper);
+  return {
+    async getKeyQuality(request, call) {
+      const { namespace } = request;
+      const violations = new Violations();
+      const { id } = administeredPart(call, namespace, violations);
+      const limit = Math.min(MAX_NAMESPACES, pageSize(request.pageSize, violations));
+      const scope = [id, "GetKeyQuality", namespace];
+      const [lastName = ""] = pageTokens.read(scope, request.pageToken, violations) ?? [];
+      violations.throwIfAny();
+
+      const runner = pool.of(call);
+      const names =
+        namespace === "" ? await findObservedNamespaces(runner, id, lastName, limit + 1) : [namespace];
+      const items: KeyQuality[] = [];
+      for (const name of names.slice(0, limit)) {
+        items.push(await qualityOf(runner, { tenantId: id, namespace: name }, hashes));
+      }
+      const page = replyPage(items, limit, KeyQualitySchema, (item) => item);
+      const last = page.last ?? (names.length > limit ? page.messages.at(-1) : undefined);
+      return create(GetKeyQualityResponseSchema, {
+        namespaces: page.messages,
+        ...(last && { nextPageToken: pageTokens.write(scope, [last.namespace]) }),
+      });
+    },
+  };
+}
+
+async function qualityOf(runner: Runner, of: UsedNamespace, hashes: KeyHashes): Promise<KeyQuality> {
+  const { sinceMs, ...seen } = await readKeyObservations(runner, of.tenantId, of.namespace);
+  const findings = judgeKeys(seen);
+  const suspected = findings.filter((finding) => finding.verdict === "suspected");
+  const undecided = findings.filter((finding) => finding.verdict === "insufficient");
+  const records = suspected.length === 0 ? [] : await readExamples(runner, of, MAX_ROWS);
+  const suspicions: MessageInitShape<typeof KeySuspicionSchema>[] = [];
+  for (const { kind, evidence } of suspected) {
+    const examples = records.filter(await signOf(kind, runner, of, hashes)).slice(0, MAX_EXAMPLES);
+    suspicions.push({
+      defect: DEFECTS[kind],
+      evidence: evidence.map(({ interval: { low, high }, ...counted }) => {
+        return { ...counted, shareLow: low, shareHigh: high };
+      }),
+      examples: examples.map(exampleMessage),
+      advice: ADVICE[kind],
+    });
+  }
+  return create(KeyQualitySchema, {
+    namespace: of.namespace,
+    ...(sinceMs !== undefined && { observedSince: timestamp(sinceMs) }),
+    claims: BigInt(seen.claims),
+    suspicions,
+    undecided: undecided.map(({ kind, missing }) => ({
+      defect: DEFECTS[kind],
+      insufficient: { ...missing, missingClaims: BigInt(missing.missingClaims) },
+    })),
+  });
+}
+
+function exampleMessage({ key, fingerprint, firstClaimedAtMs }: ExampleRecord): KeyExample {
+  return create(KeyExampleSchema, {
+    key,
+    firstClaimedAt: timestamp(firstClaimedAtMs),
+    ...(fingerprint && { fingerprint }),
+  });
+}
+
+/** Returns whether a record shows the sign of a defect. */
+async function signOf(
+  kind: SuspicionKind,
+  runner: Runner,
+  of: UsedNamespace,
+  hashes: KeyHashes,
+): Promise<(record: ExampleRecord) => boolean> {
+  const ofPromptFingerprint = async (isCounted: boolean) => {
+    const found = asSet(await findPromptFingerprints(runner, of, { isCounted, limit: MAX_HASHES }));
+    return ({ fingerprint }: ExampleRecord) =>
+      fingerprint !== undefined && found.has(hashes.ofFingerprint(of, fingerprint).toString("hex"));
+  };
+  const shapeOf = ({ key, firstClaimedAtMs }: ExampleRecord) => keyShape(key, firstClaimedAtMs);
+  switch (kind) {
+    case "newKeyPerRetry":
+      return ofPromptFingerprint(false);
+    case "attemptInKey": {
+      const isCounted = await ofPromptFingerprint(true);
+      return (record) => shapeOf(record).isAttempt || isCounted(record);
+    }
+    case "timeInKey":
+      return (record) => shapeOf(record).isTime;
+    case "uuidPerClaim":
+      return (record) => ["random", "prompt"].includes(shapeOf(record).uuid);
+    case "noFingerprints":
+      return ({ fingerprint }) => fingerprint === undefined;
+    case "repeatsAfterExpiry": {
+      const returned = asSet(await findReturnedKeys(runner, of, MAX_HASHES));
+      return ({ key }) => returned.has(hashes.ofKey(of, key).toString("hex"));
+    }
+  }
+}
+
+function asSet(found: readonly Buffer[]): ReadonlySet<string> {
+  return new Set(found.map((hash) => hash.toString("hex")));
+}
