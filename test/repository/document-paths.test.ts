@@ -58,7 +58,7 @@ test.each(DOCUMENTS)("every link of %s leads to a file and a heading that exist"
 });
 
 /** A path of the server's sources in backticks, as the tables of SECURITY.md and server/README.md name them. */
-const SOURCE_PATH = /`((?:core|features)\/[^`\s]*)`/g;
+const SOURCE_PATH = /`((?:access|admin|background|config|database|domain|records|transport)\/[^`\s]*)`/g;
 
 test.each(["SECURITY.md", "server/README.md"])(
   "every path of server/src/ that %s names exists",

@@ -20,47 +20,44 @@ const PURE = [
   "records/token-floor.ts",
 ];
 
+/** What builds the service of its parts, and imports any of them. */
+const TOP = ["main.ts", "commands/commands.ts", "commands/migrate.ts", "commands/serve.ts", "replica"];
+
 /** The rooms of the core and of the protocol. Each imports only from those that follow it. */
-const ROOMS = [
+const CORE = [
+  "core-parts.ts",
   "commands",
-  "core/transport",
+  "transport",
   "records",
-  "domain",
-  "access",
   "config",
   "access",
   "records/replay",
   "background",
-  "access",
   "database/tenants",
   "records/engine",
   "database",
   "telemetry",
+  "version.ts",
   PURE,
 ].flat();
 
 /** The features that a feature imports, and why. */
 const FEATURES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
-  administration: { jobs: "its RPCs start, preview and list the changes of many records" },
-  citus: { doctor: "its check finds what is wrong with the nodes" },
+  admin: {},
+  citus: {},
   console: {},
-  doctor: { administration: "its RPC is one of the operator's" },
-  encryption: { doctor: "its check finds what it cannot decrypt" },
+  doctor: {
+    admin: "its RPC is one of the operator's",
+    citus: "a check asks the nodes",
+    encryption: "a check counts what no key decrypts",
+  },
+  encryption: {},
   insight: {
-    administration: "its RPCs have the pages and the rights of the tenant's other RPCs",
-    usage: "it counts late duplicates in the buckets of the usage",
+    admin: "its RPCs have the pages and rights of the tenant's others, and the buckets of its usage",
   },
-  jobs: {},
-  "key-history": {
-    administration: "its RPC has the rights of the tenant's other RPCs",
-  },
-  moving: {
-    encryption: "it exports values in plain form",
-  },
+  "key-history": { admin: "its RPC has the rights of the tenant's other RPCs" },
+  moving: { encryption: "it exports values in plain form" },
   tracing: {},
-  usage: {
-    administration: "its RPCs have the pages and the rights of the tenant's and operator's other RPCs",
-  },
 };
 
 /** `from "./x.ts"`, `import("./x.ts")`, and the statements' client, unless only its types are imported. */
@@ -93,58 +90,51 @@ function textOf({ from, to }: Import): string {
   return `${from.join("/")} -> ${to.join("/")}`;
 }
 
-/** Returns the room of a file: the longest of those that begin its path. */
-function roomOf(path: readonly string[]): string | undefined {
-  const inRoom = ROOMS.filter((room) => `${path.join("/")}/`.startsWith(`${room}/`));
-  return inRoom.sort((one, other) => other.length - one.length)[0];
+/** Returns the room of a file: the longest of those that begin its path; a feature's is its folder. */
+function roomOf(path: readonly string[]): string {
+  const inRoom = [...TOP, ...CORE].filter((room) => `${path.join("/")}/`.startsWith(`${room}/`));
+  return inRoom.sort((one, other) => other.length - one.length)[0] ?? (path[0] as string);
 }
 
-/** Returns the place of a room among those that import each other downwards. */
+/** Returns the place of a room of the core among those that import each other downwards; -1: it is none of the core. */
 function placeOf(room: string): number {
-  return PURE.includes(room) ? ROOMS.length : ROOMS.indexOf(room);
+  return PURE.includes(room) ? CORE.length : CORE.indexOf(room);
 }
 
-const isCore = (folder: string | undefined) => folder === "core" || folder === "records";
+/** The imports between rooms of the source. */
+const BETWEEN_ROOMS = IMPORTS.filter(({ to }) => !["gen", "pg", ".."].includes(to[0] ?? ""))
+  .map((each) => ({ ...each, importing: roomOf(each.from), imported: roomOf(each.to) }))
+  .filter(({ importing, imported }) => importing !== imported);
 
-test("core and records import only each other, the statements' client, generated code", () => {
-  const others = IMPORTS.filter(
-    ({ from, to }) => isCore(from[0]) && !isCore(to[0]) && !["gen", "pg"].includes(to[0] ?? ""),
-  );
-  expect(others.map(textOf)).toEqual([]);
+test("each folder of the source is top, core or a feature of the list", () => {
+  const rooms = new Set(BETWEEN_ROOMS.flatMap(({ importing, imported }) => [importing, imported]));
+  const unknown = [...rooms].filter((room) => ![...TOP, ...CORE].includes(room) && !(room in FEATURES));
+  expect(unknown).toEqual([]);
+  expect(CORE.filter((room) => !room.endsWith(".ts") && !rooms.has(room))).toEqual([]);
 });
 
-test("a room of core and records imports only from rooms that follow it in the list", () => {
-  const rooms = new Set(IMPORTS.flatMap(({ from }) => (isCore(from[0]) ? [roomOf(from)] : [])));
-  // The types that features and the core share.
-  rooms.delete(undefined);
-  expect(ROOMS.filter((room) => !room.endsWith(".ts") && !rooms.has(room))).toEqual([]);
-  const upwards = IMPORTS.filter(({ from, to }) => {
-    const [importing, imported] = [roomOf(from), roomOf(to)];
-    return importing !== undefined && imported !== undefined && placeOf(imported) < placeOf(importing);
-  });
+test("a room of the core imports only from rooms of the core that follow it in the list", () => {
+  const upwards = BETWEEN_ROOMS.filter(
+    ({ importing, imported }) => placeOf(importing) >= 0 && placeOf(imported) < placeOf(importing),
+  );
   expect(upwards.map(textOf)).toEqual([]);
 });
 
-test("a feature imports core, records, itself, and the features that the list names", () => {
-  const pairs = new Map<string, Import>();
-  for (const each of IMPORTS) {
-    if (each.from[0] !== "features" || ["core", "records", "gen", "version.ts"].includes(each.to[0] ?? ""))
-      continue;
-    if (each.from[1] !== each.to[1]) pairs.set(`${each.from[1]} -> ${each.to[1]}`, each);
-  }
+test("a feature imports the core and the features that the list names", () => {
+  const pairs = BETWEEN_ROOMS.filter(
+    ({ importing, imported }) => importing in FEATURES && placeOf(imported) < 0,
+  );
   const listed = Object.entries(FEATURES).flatMap(([from, to]) =>
     Object.keys(to).map((name) => `${from} -> ${name}`),
   );
-  expect([...pairs.keys()].sort()).toEqual(listed.sort());
+  const found = new Set(pairs.map(({ importing, imported }) => `${importing} -> ${imported}`));
+  expect([...found].sort()).toEqual(listed.sort());
 });
 
-test("the statements' client is imported by stores only, and generated messages by no store", () => {
-  const isStore = ({ from }: Import) => from.includes("store");
-  const withMessages = IMPORTS.filter((each) => isStore(each) && each.to[0] === "gen");
-  expect(withMessages.map(textOf)).toEqual([]);
+test("the statements' client is imported by stores only", () => {
   const withClient = IMPORTS.filter(({ to }) => to[0] === "pg");
   expect(withClient.length).toBeGreaterThan(3);
-  expect(withClient.filter((each) => !isStore(each)).map(textOf)).toEqual([]);
+  expect(withClient.filter(({ from }) => from[0] !== "database").map(textOf)).toEqual([]);
 });
 
 test("no source of the clients, the server and releases imports from test/", async () => {

@@ -1,9 +1,9 @@
 import type { Admission } from "../access/admission.ts";
 import type { Handlers } from "../access/call.ts";
 import { redactedConfig } from "../config/config.ts";
+import type { CoreParts } from "../core-parts.ts";
 import { OperatorService } from "../gen/onceward/v1/operator_pb.ts";
 import { TenantAdminService } from "../gen/onceward/v1/tenant_admin_pb.ts";
-import type { CoreParts } from "../replica/feature.ts";
 import { type Route, routesOf } from "../transport/route.ts";
 import { createPageTokens } from "./pages.ts";
 

@@ -1,7 +1,6 @@
 import type pg from "pg";
-import type { BoundStatement, OpenedPool, Pool } from "../database/pool.ts";
+import type { BoundStatement, OpenedPool, Pool, PoolOptions } from "../database/pool.ts";
 import { RolledBack, requireTimeToResend } from "../database/statement-errors.ts";
-import type { ShardsOptions } from "../replica/feature.ts";
 import type { ShardNode } from "./shard-map.ts";
 import { isOnShard, type ShardStatement } from "./shard-statement.ts";
 
@@ -11,15 +10,19 @@ import { isOnShard, type ShardStatement } from "./shard-statement.ts";
  */
 const MAX_CONNECTIONS = 4;
 
+export interface NodePoolOptions {
+  /** Returns the database URL with the current password. */
+  readonly databaseUrl: () => string;
+  /** Opens another pool, which reports to the replica's metrics. */
+  readonly openPool: (options: Omit<PoolOptions, "onConnected">) => OpenedPool;
+}
+
 /**
  * Opens a pool for statements on the tables of shards that lie on a node.
  *
  * The user and options of the coordinator's database are those of the node, too.
  */
-export function openNodePool(
-  { databaseUrl, openPool }: Pick<ShardsOptions, "databaseUrl" | "openPool">,
-  node: ShardNode,
-): Pool {
+export function openNodePool({ databaseUrl, openPool }: NodePoolOptions, node: ShardNode): Pool {
   return joinStatements(
     openPool({
       databaseUrl: () => nodeUrl(databaseUrl(), node),

@@ -1,34 +1,26 @@
+import { CITUS_OPTIONS } from "../citus/migrate-options.ts";
 import { type Config, readConfig } from "../config/config.ts";
-import type { Command } from "../replica/feature.ts";
-import { FEATURES } from "../replica/features.ts";
 import { readArguments } from "./arguments.ts";
 import { CommandError, type Host } from "./host.ts";
 import { requireSchema, runMigrations } from "./schema.ts";
 
-const OPTIONS = FEATURES.flatMap(({ migrateOptions }) => migrateOptions ?? []);
-const NAMES = ["check", ...OPTIONS.map(({ name }) => name)];
-
-/** `migrate`: brings the schema up to date, or only checks it. Features add options. */
-export const migrate: Command = {
-  name: "migrate",
-  synopsis: `[${NAMES.map((name) => `--${name}`).join(" | ")}]`,
-  summary:
-    "bring the schema up to date, or only check it; distribute the records over a Citus, or copy them back",
-  run: migrateCommand,
-};
+/** The options, of which at most one is given. */
+export const MIGRATE_OPTION_NAMES = ["check", ...CITUS_OPTIONS.map(({ name }) => name)];
 
 /**
- * `migrate [--check]`: brings the schema up to date, or only checks it (exit code 1 if it is not). The options of features
- * are run after the migrations or in their place.
+ * `migrate [--check]`: brings the schema up to date, or only checks it (exit code 1 if it is not). Those of Citus
+ * run after the migrations or in their place.
  */
-export async function migrateCommand(host: Host): Promise<void> {
+export async function migrate(host: Host): Promise<void> {
   const given: Readonly<Record<string, unknown>> = readArguments(
     host.args,
-    Object.fromEntries(NAMES.map((name) => [name, { type: "boolean", default: false } as const])),
+    Object.fromEntries(
+      MIGRATE_OPTION_NAMES.map((name) => [name, { type: "boolean", default: false } as const]),
+    ),
   );
-  if (NAMES.filter((name) => given[name] === true).length > 1)
-    throw new CommandError(`Give one of ${NAMES.map((name) => `--${name}`).join(", ")}.`);
-  const option = OPTIONS.find(({ name }) => given[name] === true);
+  if (MIGRATE_OPTION_NAMES.filter((name) => given[name] === true).length > 1)
+    throw new CommandError(`Give one of ${MIGRATE_OPTION_NAMES.map((name) => `--${name}`).join(", ")}.`);
+  const option = CITUS_OPTIONS.find(({ name }) => given[name] === true);
   const config = readConfig(host.env);
   if (option === undefined || option.withMigrations) {
     await option?.check?.(config);

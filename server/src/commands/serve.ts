@@ -1,6 +1,5 @@
 import { type Config, isTracingOn, readConfig } from "../config/config.ts";
 import { probePooler, whyPgBouncerSwitchIsMissing } from "../database/pooler.ts";
-import type { Command } from "../replica/feature.ts";
 import { type Addresses, startServer } from "../replica/server.ts";
 import { createLog } from "../telemetry/log.ts";
 import { CommandError, type Host } from "./host.ts";
@@ -8,9 +7,7 @@ import { requirePepper } from "./pepper.ts";
 import { requireSchema } from "./schema.ts";
 
 /** `serve`: runs a replica until a stop is requested. Never changes the schema. */
-export const serve: Command = { name: "serve", summary: "run a replica", run: serveCommand };
-
-async function serveCommand(host: Host): Promise<void> {
+export async function serve(host: Host): Promise<void> {
   const config = readConfig(host.env);
   await requireSchema(config);
   await requirePgBouncerSwitch(config);

@@ -1,10 +1,11 @@
 import type { Config } from "../config/config.ts";
 import { openPool, type Pool, type Runner } from "../database/pool.ts";
 import { type Pooler, probePooler, whyPgBouncerSwitchIsMissing } from "../database/pooler.ts";
-import type { Check, CheckContext } from "../replica/feature.ts";
 import { backlogCheck } from "./checks/backlog.ts";
+import { citusCheck } from "./checks/citus.ts";
 import { clocksCheck } from "./checks/clocks.ts";
 import { connectionsCheck } from "./checks/connections.ts";
+import { encryptionKeysCheck } from "./checks/encryption.ts";
 import { privilegesCheck } from "./checks/privileges.ts";
 import { redisCheck } from "./checks/redis.ts";
 import { engineCheck, pepperCheck, schemaCheck } from "./checks/schema.ts";
@@ -12,7 +13,14 @@ import { poolerCheck, postgresSettingsCheck } from "./checks/settings.ts";
 import { standbysCheck } from "./checks/standbys.ts";
 import { tablesCheck } from "./checks/tables.ts";
 import { writesCheck } from "./checks/writes.ts";
-import { type Finding, findingOf, type Observation, type Severity } from "./findings.ts";
+import {
+  type Check,
+  type CheckContext,
+  type Finding,
+  findingOf,
+  type Observation,
+  type Severity,
+} from "./findings.ts";
 
 /** What doctor found. */
 export interface Diagnosis {
@@ -25,7 +33,7 @@ export interface Diagnosis {
 }
 
 /** All checks, in the order in which a problem of one explains a problem of a later one. */
-const checksWith = (others: readonly Check[]): readonly Check[] => [
+const CHECKS: readonly Check[] = [
   engineCheck,
   schemaCheck,
   postgresSettingsCheck,
@@ -35,7 +43,8 @@ const checksWith = (others: readonly Check[]): readonly Check[] => [
   poolerCheck,
   connectionsCheck,
   standbysCheck,
-  ...others,
+  encryptionKeysCheck,
+  citusCheck,
   clocksCheck,
   redisCheck,
   tablesCheck,
@@ -53,10 +62,10 @@ const TOTAL_TIMEOUT_MS = 25_000;
 const SEVERITIES: readonly Severity[] = ["error", "warning", "info"];
 
 /** Makes every check with a connection of its own, which it closes. */
-export async function diagnoseAlone(config: Config, checks: readonly Check[]): Promise<Diagnosis> {
+export async function diagnoseAlone(config: Config): Promise<Diagnosis> {
   let pool: Pool | undefined;
   try {
-    return await diagnose(config, checks, (pooler) => {
+    return await diagnose(config, (pooler) => {
       // Where a replica could not serve, the other checks are made as if the variable were set.
       const throughPgBouncer =
         config.ONCEWARD_PGBOUNCER || whyPgBouncerSwitchIsMissing(pooler, config) !== undefined;
@@ -72,14 +81,9 @@ export async function diagnoseAlone(config: Config, checks: readonly Check[]): P
  * Makes every check, one after another, and returns what they found. A check that fails or takes too long
  * becomes a finding, and hides no other. Changes nothing, and never rejects.
  *
- * @param others the checks of other features.
  * @param runnerFor returns the runner of statements, once it is known whether there is a pooler in between.
  */
-export async function diagnose(
-  config: Config,
-  others: readonly Check[],
-  runnerFor: (pooler: Pooler) => Runner,
-): Promise<Diagnosis> {
+export async function diagnose(config: Config, runnerFor: (pooler: Pooler) => Runner): Promise<Diagnosis> {
   const startedAtMs = performance.now();
   const findings: Finding[] = [];
   const passed: string[] = [];
@@ -91,7 +95,7 @@ export async function diagnose(
     return undefined;
   });
   const context = { config, pooler: pooler ?? UNKNOWN, runner: runnerFor(pooler ?? UNKNOWN) };
-  for (const check of checksWith(others)) {
+  for (const check of CHECKS) {
     if (check.needsPostgres !== false && pooler === undefined) {
       skipped.push(check.name);
       continue;
@@ -119,8 +123,7 @@ async function examine(
     timer = setTimeout(() => reject(new Error("it was not done in time")), limitMs);
   });
   try {
-    // Features declare their checks with the ids of the catalogue, by the type `Check` beside this file.
-    return (await Promise.race([check.examine(context), tooLate])) as readonly Observation[];
+    return await Promise.race([check.examine(context), tooLate]);
   } catch (error) {
     return [{ id: "check_failed", summary: `The check ${check.name} failed: ${messageOf(error)}.` }];
   } finally {

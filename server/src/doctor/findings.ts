@@ -1,4 +1,6 @@
-import type { Check as AnyCheck, CheckContext } from "../replica/feature.ts";
+import type { Config } from "../config/config.ts";
+import type { Runner } from "../database/pool.ts";
+import type { Pooler } from "../database/pooler.ts";
 
 /** How much a finding matters: an error breaks or endangers the service, a warning will, an info may be meant. */
 export type Severity = "info" | "warning" | "error";
@@ -193,8 +195,22 @@ export interface Observation {
   readonly summary: string;
 }
 
-/** Examines one subject, and finds only what the catalogue has. */
-export interface Check extends AnyCheck {
+/** What checks read from. */
+export interface CheckContext {
+  readonly config: Config;
+  /** Runs statements, each bounded in time by the pool. */
+  readonly runner: Runner;
+  /** The pooler between this process and Postgres, if any. */
+  readonly pooler: Pooler;
+}
+
+/** Examines one subject. */
+export interface Check {
+  /** The subject, such as `replica_clocks`. */
+  readonly name: string;
+  /** False: it is made also if Postgres is unreachable. */
+  readonly needsPostgres?: false;
+  /** Returns what is wrong; nothing if all is well. @throws any error: doctor reports it as a finding. */
   examine(context: CheckContext): Promise<readonly Observation[]>;
 }
 

@@ -1,20 +1,27 @@
 import { createRecordCounter } from "../access/record-counter.ts";
 import type { StorageTotals } from "../access/storage-totals.ts";
+import type { Usage } from "../admin/usage/create-usage.ts";
 import { createSizeReader } from "../background/database-size.ts";
 import type { Heartbeat, ReportState } from "../background/heartbeat.ts";
 import type { KeyUse } from "../background/key-use.ts";
 import { createPruners } from "../background/pruner.ts";
 import { createRepeating, type Repeating } from "../background/repeat.ts";
+import type { CoreParts } from "../core-parts.ts";
 import { findLabelledTenants } from "../database/tenants/tenants.ts";
+import type { Insight } from "../insight/create-insight.ts";
 import { createSweeper } from "../records/sweeper.ts";
 import { MAX_TENANT_LABELS } from "../telemetry/tenant-labels.ts";
 import type { Facts } from "./connect.ts";
-import type { CoreParts, FeatureParts } from "./feature.ts";
 
 interface BackgroundOptions {
   readonly facts: Facts;
   readonly core: CoreParts;
-  readonly features: readonly FeatureParts[];
+  /** Tasks of features that change records: they end before the calls that may wait for them are refused. */
+  readonly tasks: readonly Repeating[];
+  /** Tasks of features that store counts: they end after the last call was counted. */
+  readonly flushes: readonly Repeating[];
+  readonly usage: Usage;
+  readonly insight: Insight;
   readonly heartbeat: Heartbeat;
   readonly keyUse: KeyUse;
   readonly totals: StorageTotals;
@@ -29,7 +36,7 @@ const READ_LABELS_INTERVAL_MS = 3000;
 
 /** Creates the background tasks of the core, and joins those of the features. Each runs on every replica, without a leader. */
 export function createBackground(options: BackgroundOptions) {
-  const { facts, core, features, heartbeat, keyUse, totals, state } = options;
+  const { facts, core, tasks, heartbeat, keyUse, totals, state } = options;
   const labels = createTenantLabelsTask(core);
   const sweeper = createSweep(options);
   const work: readonly Repeating[] = [
@@ -37,9 +44,9 @@ export function createBackground(options: BackgroundOptions) {
     sweeper,
     ...createScans(core),
     ...facts.stored.tasks(core),
-    ...features.flatMap(({ tasks }) => tasks ?? []),
+    ...tasks,
   ];
-  const flushes: readonly Repeating[] = [...features.flatMap(({ flushes }) => flushes ?? []), keyUse, totals];
+  const flushes: readonly Repeating[] = [...options.flushes, keyUse, totals];
   return {
     /** As `createSweeper`. */
     sweepLateS: sweeper.lateS,
@@ -73,19 +80,18 @@ function createNodesTask({ shards, onFailed }: Facts): Repeating {
   });
 }
 
-function createSweep({ core, features, totals }: BackgroundOptions) {
+function createSweep({ core, usage, insight, totals }: BackgroundOptions) {
   const { config, databaseClock, metrics, log } = core;
-  const hooks = features.flatMap(({ onSwept }) => onSwept ?? []);
-  const [sampleSeed] = features.flatMap((parts) => parts.sampleSeed ?? []);
   return createSweeper({
     databaseClock,
     metrics,
     log,
-    sampleSeed,
+    sampleSeed: insight.sampler.seed,
     pool: core.tasks.pool,
     intervalMs: config.ONCEWARD_SWEEP_INTERVAL,
     onSwept(byNamespace) {
-      for (const onSwept of hooks) onSwept(byNamespace);
+      usage.onSwept(byNamespace);
+      insight.sampler.swept(byNamespace);
       for (const { tenantId, deleted, freedBytes } of byNamespace)
         totals.add({ tenantId, records: -deleted, storedBytes: -freedBytes });
     },

@@ -3,13 +3,23 @@ import { parseApiKey } from "../access/api-key.ts";
 import { Authenticator } from "../access/authenticate.ts";
 import { configuredPeppers } from "../access/pepper.ts";
 import { createStorageTotals } from "../access/storage-totals.ts";
+import { createJobs } from "../admin/jobs/create-jobs.ts";
+import type { ForgetKeys } from "../admin/records/forget-records.ts";
+import { administrationRoutes } from "../admin/routes.ts";
+import { createUsage } from "../admin/usage/create-usage.ts";
 import { createDegradedStates } from "../background/degraded.ts";
 import { createHeartbeat } from "../background/heartbeat.ts";
 import { createKeyUse } from "../background/key-use.ts";
 import { createSuspendWatch } from "../background/suspend-watch.ts";
 import { withCurrentUrls } from "../config/config.ts";
+import type { CoreParts } from "../core-parts.ts";
+import { doctorRoutes } from "../doctor/doctor.ts";
 import { createRecordTarget } from "../domain/record-target.ts";
 import { IdempotencyService } from "../gen/onceward/v1/idempotency_pb.ts";
+import { createInsight } from "../insight/create-insight.ts";
+import { removeSamples } from "../insight/store/samples.ts";
+import { createKeyHistory } from "../key-history/create-key-history.ts";
+import { removeKeyHistories } from "../key-history/store.ts";
 import {
   createOperationLog,
   createOperationReport,
@@ -29,8 +39,6 @@ import { createPipeline } from "../transport/pipeline.ts";
 import { type Route, routesOf } from "../transport/route.ts";
 import { createBackground } from "./background-tasks.ts";
 import type { Facts } from "./connect.ts";
-import type { CoreParts, FeatureParts } from "./feature.ts";
-import { FEATURES } from "./features.ts";
 import { createCallersPorts } from "./ports.ts";
 import { createLoadMeter, degradedConditions } from "./replica-state.ts";
 
@@ -63,15 +71,22 @@ export function compose(facts: Facts, unreadyReasons: () => readonly string[]) {
     onSettled,
     replicaState: { id: replica.id, degraded: degraded.reasons, lastBeaten: heartbeat.lastBeaten },
   });
-  const features = composeFeatures(core);
-  const hooks = joinHooks(features.flatMap((feature) => feature.hooks ?? []));
+  const usage = createUsage(core);
+  const insight = createInsight(core);
+  const keyHistory = createKeyHistory(core);
+  const jobs = createJobs(core, forgetKeys);
+  const hooks = joinHooks([usage.hooks, insight.hooks, keyHistory.hooks]);
   events.on("refusedByQuota", (tenantId, cause, mode, namespace) => {
     if (namespace !== undefined) hooks.limited({ tenantId, namespace }, cause, mode);
   });
   const ports = createCallersPorts(facts, {
     routes: [
       ...idempotencyRoutes(facts, core, hooks, { cache, waiters }),
-      ...features.flatMap(({ routes }) => routes ?? []),
+      ...usage.routes,
+      ...insight.routes,
+      ...keyHistory.routes,
+      ...administrationRoutes(core, forgetKeys),
+      ...doctorRoutes(core),
     ],
     pipeline: facts.traced.pipeline(core.pipeline),
     console: facts.page?.createPage(core),
@@ -82,7 +97,9 @@ export function compose(facts: Facts, unreadyReasons: () => readonly string[]) {
     connections: () => ports.grpc.connections() + ports.http.connections(),
   });
   const background = createBackground({
-    ...{ facts, core, features, heartbeat, keyUse, totals },
+    ...{ facts, core, heartbeat, keyUse, totals, usage, insight },
+    tasks: jobs.tasks,
+    flushes: [usage.flusher, insight.sampler, keyHistory.flusher],
     state: () => ({ degraded: degraded.reasons(), load: load() }),
   });
   const conditions = degradedConditions(facts, cache, heartbeat, background.sweepLateS);
@@ -100,7 +117,7 @@ export function compose(facts: Facts, unreadyReasons: () => readonly string[]) {
       http: ports.http.connections(),
       management: management.connections(),
     }),
-    ...Object.assign({ ambiguousRecords: () => new Map() }, ...features.map(({ watched }) => watched)),
+    ambiguousRecords: jobs.ambiguousRecords,
   });
   const suspendWatch = watchCopies(facts, core, cache);
   return {
@@ -128,11 +145,11 @@ function watchCopies(
   });
 }
 
-function composeFeatures(core: CoreParts): readonly FeatureParts[] {
-  const composed: FeatureParts[] = [];
-  for (const { compose } of FEATURES) if (compose) composed.push(compose(core, [...composed]));
-  return composed;
-}
+/** Forgets what features have stored of a namespace's keys. */
+const forgetKeys: ForgetKeys = async (...namespace) => {
+  await removeSamples(...namespace);
+  await removeKeyHistories(...namespace);
+};
 
 /** Builds the cache, whose channel wakes waiting calls, and the waiting calls, for which it listens. */
 function composeWaiting(facts: Facts) {
@@ -204,19 +221,11 @@ function composeCore(
     observer: metrics,
   });
   const core: CoreParts = {
+    ...facts,
     ...options,
-    config,
-    log,
-    metrics,
-    onFailed,
-    admission,
-    authenticator,
-    pool,
-    tenantLabels: facts.tenantLabels,
-    replica: facts.replica,
+    ...{ admission, authenticator },
     administrationPool: traced.administrationPool(pools.administrationPool),
-    tasks: { pool: pools.pool, administrationPool: pools.administrationPool },
-    databaseClock: facts.databaseClock,
+    tasks: pools,
     values: stored.values,
     records: createRecordStore(pool, limiter, {
       values: stored.values,

@@ -3,16 +3,18 @@ import { EventEmitter } from "node:events";
 import type { Logger } from "pino";
 import type { OnRefused } from "../access/admission.ts";
 import { InstallationWatch } from "../background/installation-watch.ts";
+import { openNodePool } from "../citus/node-pool.ts";
+import { openShards } from "../citus/shards.ts";
 import { type Config, withCurrentUrls } from "../config/config.ts";
 import { configuredIssuer } from "../config/configured-issuer.ts";
+import { openConsolePage } from "../console/open-page.ts";
 import { CommitWatch } from "../database/commit-watch.ts";
 import type { Pool } from "../database/pool.ts";
 import { shippedMigrations } from "../database/shipped-migrations.ts";
 import { ensureTenant } from "../database/tenants/tenants.ts";
 import { createDatabaseClockWatch, type DatabaseClockWatch } from "../domain/database-clock.ts";
-import { PLAIN_VALUES } from "../records/engine/record-values.ts";
+import { openStoredValues } from "../encryption/stored-values.ts";
 import type { RecordLoss } from "../records/late-keys.ts";
-import { signedFormat } from "../records/replay/entry-format.ts";
 import { createTokenFloor } from "../records/token-floor.ts";
 import type { BackgroundTask } from "../telemetry/background-metrics.ts";
 import { createMetrics, type Metrics } from "../telemetry/metrics.ts";
@@ -22,8 +24,6 @@ import { openTracedParts } from "../tracing/traced-parts.ts";
 import { openOpenApi } from "../transport/http/openapi.ts";
 import { configuredTls } from "../transport/tls.ts";
 import { VERSION } from "../version.ts";
-import type { StoredValues } from "./feature.ts";
-import { FEATURES } from "./features.ts";
 import { openPools } from "./pools.ts";
 
 /** Intervals and folders that only tests change. */
@@ -120,25 +120,13 @@ export function openResources(
     installation,
     /** Connects parts whose order of creation is the opposite of the events' direction. */
     events,
-    stored: openValues(config, metrics, log),
+    stored: openStoredValues({ config, metrics, log }),
     databaseClock: openDatabaseClock(metrics, log),
     tokenFloor,
     recordLoss,
     commits,
     pools: openPools(config, { metrics, log, onConnected: installation.look, recordLoss, commits }),
   };
-}
-
-function openValues(config: Config, metrics: Metrics, log: Logger): StoredValues {
-  const [opened] = FEATURES.flatMap(({ openValues }) => openValues?.({ config, metrics, log }) ?? []);
-  return (
-    opened ?? {
-      values: PLAIN_VALUES,
-      entries: signedFormat(config.ONCEWARD_API_KEY_PEPPER),
-      async requireKeys() {},
-      tasks: () => [],
-    }
-  );
 }
 
 function openDatabaseClock(metrics: Metrics, log: Logger): DatabaseClockWatch {
@@ -165,18 +153,19 @@ export async function connect(resources: Resources) {
     onFailed: onFailed("load_jwks"),
     cooldownMs: tuning.jwksCooldownMs,
   });
-  const [page] = await openAll(({ openPage }) =>
-    openPage?.({ config, log, pool, maxAgeMs: tuning.credentialAgeMs, issuer, dir: tuning.consoleDir }),
-  );
-  const [shards] = await openAll(({ openShards }) =>
-    openShards?.({
-      databaseUrl: () => withCurrentUrls(config).DATABASE_URL,
-      log,
-      pool,
-      openPool: pools.openOther,
-      traced: traced.pool,
-    }),
-  );
+  const page = await openConsolePage({
+    ...{ config, log, pool, issuer },
+    maxAgeMs: tuning.credentialAgeMs,
+    dir: tuning.consoleDir,
+  });
+  const nodes = { databaseUrl: () => withCurrentUrls(config).DATABASE_URL, openPool: pools.openOther };
+  const shards = await openShards(pool, {
+    onUngrouped: (reason) =>
+      log.warn({ reason }, "statements are not grouped by shard of Citus, and are slow"),
+    onUnreachable: ({ host, port }) =>
+      log.warn({ node: `${host}:${port}` }, "a node of Citus does not answer"),
+    openNode: (node) => traced.pool(openNodePool(nodes, node)),
+  });
   return {
     ...resources,
     /** The pool of calls, traced while tracing is on. */
@@ -189,18 +178,6 @@ export async function connect(resources: Resources) {
     anonymousTenant: await ensureAnonymousTenant(pools.pool, config),
     openApi: await openOpenApi(),
   };
-}
-
-/** Returns what the features open, without those that open nothing. */
-async function openAll<Opened>(
-  open: (feature: (typeof FEATURES)[number]) => Promise<Opened | undefined> | undefined,
-): Promise<readonly Opened[]> {
-  const opened: Opened[] = [];
-  for (const feature of FEATURES) {
-    const each = await open(feature);
-    if (each !== undefined) opened.push(each);
-  }
-  return opened;
 }
 
 async function ensureAnonymousTenant(pool: Pool, config: Config): Promise<string | undefined> {

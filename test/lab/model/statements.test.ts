@@ -11,10 +11,12 @@ const LEFT_OUT = new Set([
   "find_resolved_records",
 ]);
 
-/** Statements of administrators that change records: files of a feature's store. */
-const ADMINISTRATION = ["forget-records.ts", "resolve-record.ts", "restamp-records.ts"].map(
-  (file) => new URL(`features/jobs/store/${file}`, SERVER),
-);
+/** Statements of administrators that change records: files of `admin`. */
+const ADMINISTRATION = [
+  "records/forget-records.ts",
+  "records/resolve-record.ts",
+  "jobs/restamp-records.ts",
+].map((file) => new URL(`admin/${file}`, SERVER));
 /** They lock or preview, raise the generation of cached copies, or delete rows of a tenant that claims no more. */
 const NOT_THE_PROTOCOLS = new Set([
   "lock_record",

@@ -1,7 +1,5 @@
-import { citusCheck } from "../../../server/src/citus/doctor-check.ts";
 import { readConfig } from "../../../server/src/config/config.ts";
 import { type Diagnosis, diagnoseAlone } from "../../../server/src/doctor/diagnose.ts";
-import { encryptionKeysCheck } from "../../../server/src/encryption/doctor-check.ts";
 import { TEST_PEPPER } from "../servers/server.ts";
 
 /** Examines a database as `onceward-server doctor` does. `env` overrides the configuration. */
@@ -11,7 +9,6 @@ export async function diagnoseDatabase(
 ): Promise<Diagnosis> {
   return await diagnoseAlone(
     readConfig({ DATABASE_URL: databaseUrl, ONCEWARD_API_KEY_PEPPER: TEST_PEPPER, ...env }),
-    [encryptionKeysCheck, citusCheck],
   );
 }
 

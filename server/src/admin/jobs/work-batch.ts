@@ -3,8 +3,7 @@ import type { Pool, Runner } from "../../database/pool.ts";
 import { clockMoved, type DatabaseClock, UNCHECKED_CLOCK } from "../../domain/database-clock.ts";
 import { PLAIN_VALUES, type RecordValues } from "../../records/engine/record-values.ts";
 import type { RecordId } from "../../records/record.ts";
-import { type ForgetKeys, forgetKeysOf } from "../../replica/feature.ts";
-import { forgetPage, raiseCacheGeneration, removePage } from "../records/forget-records.ts";
+import { type ForgetKeys, forgetPage, raiseCacheGeneration, removePage } from "../records/forget-records.ts";
 import type { PageOutcome, RecordPage } from "../records/record-page.ts";
 import { removeTenantBatch } from "../tenants/remove-tenant.ts";
 import { claimedBefore, type RecordJob } from "./record-job.ts";
@@ -66,7 +65,7 @@ export function workBatch(
   { afterTenantId, skippedJobIds, maxRowsOf, onTaken }: JobSelection,
   encryption: RecordValues = PLAIN_VALUES,
   databaseClock: DatabaseClock = UNCHECKED_CLOCK,
-  forgetKeys: ForgetKeys = forgetKeysOf([]),
+  forgetKeys: ForgetKeys = async () => {},
 ): Promise<BatchDone | undefined> {
   return pool.transaction(async (transaction) => {
     const job = await takeRecordJob(transaction, afterTenantId, skippedJobIds, databaseClock.latestMs());

@@ -1,8 +1,9 @@
 import { createRepeating, type Repeating } from "../../background/repeat.ts";
+import type { CoreParts } from "../../core-parts.ts";
 import type { Statements } from "../../records/engine/administration-pool.ts";
 import type { RecordValues } from "../../records/engine/record-values.ts";
 import { recordName } from "../../records/record.ts";
-import type { CoreParts, ForgetKeys } from "../../replica/feature.ts";
+import type { ForgetKeys } from "../records/forget-records.ts";
 import { countUnfinishedRecordJobs } from "./record-jobs.ts";
 import { createJobScheduler } from "./scheduler.ts";
 import { workBatch } from "./work-batch.ts";

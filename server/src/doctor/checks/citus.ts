@@ -1,10 +1,10 @@
-import { hasCitus } from "../database/engine.ts";
-import { type Runner, WORKER_SETTINGS } from "../database/pool.ts";
-import { judgeStandbys, STANDBY_STATES } from "../doctor/checks/standbys.ts";
-import type { Check, Observation } from "../doctor/findings.ts";
-import { clockOffset, isSkewed } from "../domain/clock-offset.ts";
-import { askWorkers, type CitusState, readCitusState, type WorkerAnswer } from "./citus-state.ts";
-import { canHoldShards } from "./shard-guard.ts";
+import { askWorkers, type CitusState, readCitusState, type WorkerAnswer } from "../../citus/citus-state.ts";
+import { canHoldShards } from "../../citus/shard-guard.ts";
+import { hasCitus } from "../../database/engine.ts";
+import { type Runner, WORKER_SETTINGS } from "../../database/pool.ts";
+import { clockOffset, isSkewed } from "../../domain/clock-offset.ts";
+import type { Check, Observation } from "../findings.ts";
+import { judgeStandbys, STANDBY_STATES } from "./standbys.ts";
 
 /** Looks at the nodes of a Citus, if the database has the extension. */
 export const citusCheck: Check = {

@@ -1,6 +1,6 @@
-import { NO_KEYS, parseKeyring } from "../config/keyring.ts";
-import type { Check } from "../doctor/findings.ts";
-import { readEncryptionPass } from "./encryption-pass.ts";
+import { NO_KEYS, parseKeyring } from "../../config/keyring.ts";
+import { readEncryptionPass } from "../../encryption/encryption-pass.ts";
+import type { Check } from "../findings.ts";
 
 /**
  * Looks whether stored values need a key that this configuration lacks, by what the background task has seen: `encryption-status`

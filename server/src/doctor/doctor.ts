@@ -3,8 +3,9 @@ import { operatorRoutes } from "../admin/services.ts";
 import { readArguments } from "../commands/arguments.ts";
 import { CommandError, type Host } from "../commands/host.ts";
 import { type Config, readConfig, withCurrentUrls } from "../config/config.ts";
+import type { CoreParts } from "../core-parts.ts";
 import { DiagnoseResponseSchema, Finding_Severity } from "../gen/onceward/v1/operator_pb.ts";
-import type { Check, Feature } from "../replica/feature.ts";
+import type { Route } from "../transport/route.ts";
 import { type Diagnosis, diagnose, diagnoseAlone } from "./diagnose.ts";
 import type { Finding, Severity } from "./findings.ts";
 
@@ -14,42 +15,24 @@ const SEVERITIES: Readonly<Record<Severity, Finding_Severity>> = {
   error: Finding_Severity.ERROR,
 };
 
-/**
- * Returns the feature that examines the service's surroundings, by a command and an RPC.
- *
- * @param checks those of other features.
- */
-export function createDoctor(checks: readonly Check[]): Feature {
-  return {
-    commands: [
-      {
-        name: "doctor",
-        synopsis: "[--json]",
-        summary: "check the database, Redis and the replicas, and show what to do",
-        run: (host) => runDoctor(host, checks),
-      },
-    ],
-    compose({ config, tasks }) {
-      // Calls share an examination, so that their number costs nothing.
-      let inFlight: Promise<Diagnosis> | undefined;
-      const runner = () => tasks.administrationPool;
-      return {
-        routes: operatorRoutes({
-          async diagnose() {
-            inFlight ??= diagnose(withCurrentUrls(config), checks, runner).finally(() => {
-              inFlight = undefined;
-            });
-            const { findings, passed, skipped } = await inFlight;
-            return create(DiagnoseResponseSchema, {
-              findings: findings.map((finding) => ({ ...finding, severity: SEVERITIES[finding.severity] })),
-              passed: [...passed],
-              skipped: [...skipped],
-            });
-          },
-        }),
-      };
+/** Returns the RPC that examines the service's surroundings. */
+export function doctorRoutes({ config, tasks }: Pick<CoreParts, "config" | "tasks">): readonly Route[] {
+  // Calls share an examination, so that their number costs nothing.
+  let inFlight: Promise<Diagnosis> | undefined;
+  const runner = () => tasks.administrationPool;
+  return operatorRoutes({
+    async diagnose() {
+      inFlight ??= diagnose(withCurrentUrls(config), runner).finally(() => {
+        inFlight = undefined;
+      });
+      const { findings, passed, skipped } = await inFlight;
+      return create(DiagnoseResponseSchema, {
+        findings: findings.map((finding) => ({ ...finding, severity: SEVERITIES[finding.severity] })),
+        passed: [...passed],
+        skipped: [...skipped],
+      });
     },
-  };
+  });
 }
 
 /** Exit codes, as those of monitoring plugins (https://nagios-plugins.org/doc/guidelines.html#AEN78). */
@@ -59,9 +42,9 @@ const EXIT = { fine: 0, warnings: 1, errors: 2, notRun: 3 } as const;
  * `doctor [--json]`: checks the database, Redis and the replicas with this environment's configuration, and prints findings with
  * what to do. Changes nothing. Exit code 0: no warning, 1: warnings, 2: errors, 3: it could not run.
  */
-async function runDoctor(host: Host, checks: readonly Check[]): Promise<void> {
+export async function doctor(host: Host): Promise<void> {
   const { json, config } = readInput(host);
-  const diagnosis = await diagnoseAlone(config, checks);
+  const diagnosis = await diagnoseAlone(config);
   host.print(json ? JSON.stringify(diagnosis, null, 2) : describe(diagnosis));
   host.setExitCode(exitCodeOf(diagnosis));
 }

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { WORKER_SETTINGS } from "../database/pool.ts";
-import { judgeNodeClocks, judgeWorkerStandbys, judgeWorkers } from "./doctor-check.ts";
+import { WORKER_SETTINGS } from "../../database/pool.ts";
+import { judgeNodeClocks, judgeWorkerStandbys, judgeWorkers } from "./citus.ts";
 
 const clock = (databaseMs: number, endedAtMs = 1_000_100) => [
   { node: "worker-1:5432", reading: { startedAtMs: 1_000_000, endedAtMs, databaseMs } },

@@ -1,0 +1,45 @@
+import type { CoreParts } from "../../core-parts.ts";
+import type { SweptNamespace } from "../../records/sweep.ts";
+import { administrationParts, operatorRoutes, tenantAdminRoutes } from "../services.ts";
+import { createUsageHandlers } from "./get-usage.ts";
+import { createUsageNowHandlers } from "./get-usage-now.ts";
+import { createTenantUsageHandlers } from "./list-tenant-usage.ts";
+import { createRecentRefusals } from "./recent-refusals.ts";
+import { createRecentUse } from "./recent-use.ts";
+import { createUsageFlusher } from "./usage-flusher.ts";
+import { createUsageMeter } from "./usage-meter.ts";
+
+/** Counts what callers did, by hour and namespace, and in the last minute. */
+export function createUsage(core: CoreParts) {
+  const { config, databaseClock, metrics, onFailed, replica } = core;
+  const meter = createUsageMeter(() => metrics.backgroundErrors.inc({ task: "count_usage" }));
+  const refusals = createRecentRefusals();
+  const flusher = createUsageFlusher({
+    pool: core.tasks.pool,
+    meter,
+    recent: createRecentUse(Date.now()),
+    refusals,
+    replica,
+    databaseClock,
+    intervalMs: config.ONCEWARD_USAGE_FLUSH,
+    onFailed: onFailed("store_usage"),
+  });
+  const parts = administrationParts(core);
+  return {
+    hooks: { ...meter, declined: refusals.declined },
+    onSwept(byNamespace: readonly SweptNamespace[]) {
+      for (const { tenantId, namespace, deleted } of byNamespace)
+        if (deleted > 0) meter.count({ tenantId, namespace }, "swept", deleted);
+    },
+    flusher,
+    routes: [
+      ...tenantAdminRoutes(core.admission, {
+        ...createUsageHandlers(parts),
+        ...createUsageNowHandlers(parts),
+      }),
+      ...operatorRoutes(createTenantUsageHandlers(parts)),
+    ],
+  };
+}
+
+export type Usage = ReturnType<typeof createUsage>;
