@@ -96,7 +96,7 @@ function roomOf(path: readonly string[]): string {
   return inRoom.sort((one, other) => other.length - one.length)[0] ?? (path[0] as string);
 }
 
-/** Returns the place of a room of the core among those that import each other downwards; -1: it is none of the core. */
+/** Returns the place of a room of the core among those that import each other downwards; -1: outside the core. */
 function placeOf(room: string): number {
   return PURE.includes(room) ? CORE.length : CORE.indexOf(room);
 }
