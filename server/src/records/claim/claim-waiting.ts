@@ -1,6 +1,6 @@
 import type { Admission } from "../../access/admission.ts";
 import { expiredInQueue, loadPolicies } from "../../access/authority.ts";
-import type { Answer, Call } from "../../access/call.ts";
+import type { Call } from "../../access/call.ts";
 import { Rejected, type Settled } from "../../domain/operation.ts";
 import { isRefusal, Refusal } from "../../domain/refusal.ts";
 import type { ClaimRequest } from "../../gen/onceward/v1/idempotency_pb.ts";
@@ -9,12 +9,12 @@ import type { AdmitRecord } from "./claim-within-quota.ts";
 import { parseClaim } from "./messages.ts";
 import type { Waiters } from "./waiters.ts";
 
-/** Decides claims, at once if there is a cached completion for each; `admit` admits those that reach Postgres. */
+/** Decides claims; `admit` admits those that reach Postgres. */
 export type Decide = (
   commands: readonly Settled<ClaimCommand>[],
   call: Call,
   admit: AdmitRecord,
-) => Answer<readonly Settled<ClaimOutcome>[]>;
+) => Promise<readonly Settled<ClaimOutcome>[]>;
 
 /** A claim, the call for which it was decided, and its outcome. */
 export interface Decision {

@@ -3,9 +3,9 @@ import {
   databaseNowMs,
   expiredInQueue,
   isOutdated,
-  parseWithPolicies,
   statementDeadline,
   withCurrentPrincipal,
+  withLoadedPolicies,
 } from "../../access/authority.ts";
 import type { Answer, BatchHandler, Call } from "../../access/call.ts";
 import { mapSettled, mapTogether, onlyValue, Rejected, type Settled } from "../../domain/operation.ts";
@@ -14,13 +14,7 @@ import { cacheEpochOf } from "../../domain/tenant.ts";
 import { ReasonClass } from "../../gen/onceward/v1/facts_pb.ts";
 import type { ClaimRequest, ClaimResponse } from "../../gen/onceward/v1/idempotency_pb.ts";
 import { counted, type OnOperation, type OperationHooks } from "../after-operation.ts";
-import {
-  answerFromCompletion,
-  type CachedCompletion,
-  type ClaimCommand,
-  type ClaimOutcome,
-  cachedCompletionOf,
-} from "../record.ts";
+import { answerFromCompletion, type ClaimCommand, type ClaimOutcome, cachedCompletionOf } from "../record.ts";
 import type { RecordStore } from "../record-store.ts";
 import type { ReplayCache } from "../replay/replay-cache.ts";
 import { type Decide, decideUntil, waitEndMs } from "./claim-waiting.ts";
@@ -39,37 +33,37 @@ export interface ClaimsOptions {
   readonly usage: OperationHooks;
 }
 
+/** The outcome of each claim that a cached completion answers, at its index; undefined: it is not cached. */
+type Replays = readonly (Settled<ClaimOutcome> | undefined)[];
+
 /** Creates the handlers of claims: from cached completions where there are any, and else from Postgres, which alone grants. */
 export function createClaims(options: ClaimsOptions) {
-  const { admission, waiters, onOperation } = options;
-  const decide = createDecide(options);
-  const answer = createAnswer(options);
+  const steps = createClaimSteps(options);
+  const { begin, decide, answer } = steps;
+  const { admission, onOperation } = options;
+  const handle: BatchHandler<ClaimRequest, ClaimResponse> = async (requests, call) => {
+    const parsed = await withLoadedPolicies(requests, begin(requests, call), call, parseClaim);
+    const commands = mapSettled(parsed, ({ command }) => command);
+    return answer(commands, call, await decide(commands, call, admission.admitRecord));
+  };
+  return {
+    /** Answers one claim, which may wait for its record. */
+    claim: createClaim(options, steps),
+    /** Answers claims that do not wait, as if each arrived right after the one before it. */
+    claimAll: counted({
+      kind: "claim",
+      onOperation,
+      outcomeOf: outcomeName,
+      handle: withCurrentPrincipal(handle),
+    }),
+  };
+}
 
-  function claim(request: ClaimRequest, call: Call): Answer<ClaimResponse> {
-    const refuse = (error: unknown) => end(request, [new Rejected(error)], call);
-    if (isOutdated(call)) return call.again().then((current) => claim(request, current), refuse);
-    try {
-      admission.admitOperation(call.principal, request.namespace);
-    } catch (error) {
-      return refuse(error);
-    }
-    const parsed = parseWithPolicies([request], call, parseClaim);
-    if (!(parsed instanceof Promise)) return claimParsed(request, parsed, call);
-    return parsed.then((all) => (isOutdated(call) ? claim(request, call) : claimParsed(request, all, call)));
-  }
-
-  function claimParsed(
-    request: ClaimRequest,
-    [parsed]: readonly Settled<ParsedClaim>[],
-    call: Call,
-  ): Answer<ClaimResponse> {
-    if (parsed === undefined || parsed instanceof Rejected) return end(request, [parsed as Rejected], call);
-    const outcomes = decide([parsed.command], call, admission.admitRecord);
-    return outcomes instanceof Promise
-      ? answerDecided(request, parsed, call, outcomes)
-      : end(request, answer([parsed.command], call, outcomes), call);
-  }
-
+/** Returns the handler of single claims. */
+function createClaim(
+  { admission, waiters, onOperation }: ClaimsOptions,
+  { begin, replay, decideRest, decide, answer }: ReturnType<typeof createClaimSteps>,
+) {
   /** Reports the outcome of a single claim, and returns its response or throws its error. */
   function end(
     request: ClaimRequest,
@@ -83,21 +77,52 @@ export function createClaims(options: ClaimsOptions) {
     return onlyValue(settled);
   }
 
-  async function answerDecided(
+  /** Answers a claim from memory, at once; every other claim is decided as a batch of one. */
+  function claim(request: ClaimRequest, call: Call): Answer<ClaimResponse> {
+    if (isOutdated(call)) return claimAgain(request, call);
+    const parsed = begin([request], call);
+    const commands = mapSettled(parsed, ({ command }) => command);
+    const replays = replay(commands, call);
+    if (replays[0] === undefined || replays[0] instanceof Rejected)
+      return claimAndWait(request, parsed, replays, call);
+    return end(request, answer(commands, call, [replays[0]]), call);
+  }
+
+  async function claimAgain(request: ClaimRequest, call: Call): Promise<ClaimResponse> {
+    let current: Call;
+    try {
+      current = await call.again();
+    } catch (error) {
+      return end(request, [new Rejected(error)], call);
+    }
+    return await claim(request, current);
+  }
+
+  /** Decides a claim, and again while its record is in progress, for as long as the claim waits. */
+  async function claimAndWait(
     request: ClaimRequest,
-    { command, waitMs }: ParsedClaim,
+    begun: readonly Settled<ParsedClaim>[],
+    replays: Replays,
     call: Call,
-    outcomes: Promise<readonly Settled<ClaimOutcome>[]>,
   ): Promise<ClaimResponse> {
+    const parsed = await withLoadedPolicies([request], begun, call, parseClaim);
+    // The load of a policy took until the principal had expired.
+    if (expiredInQueue(parsed[0] as Settled<unknown>, call)) return await claimAgain(request, call);
+    const [only] = parsed as [Settled<ParsedClaim>];
+    if (only instanceof Rejected) return end(request, [only], call);
+    const { command, waitMs } = only;
     const untilMs = waitMs > 0 ? waitEndMs(call, waitMs) : 0;
-    const [outcome] = (await outcomes) as [Settled<ClaimOutcome>];
-    const first = { command, call, outcome };
+    const known = begun === parsed ? replays : replay([command], call);
+    const [outcome] = (await decideRest([command], known, call, admission.admitRecord)) as [
+      Settled<ClaimOutcome>,
+    ];
     const isFinal =
       outcome instanceof Rejected ? !expiredInQueue(outcome, call) : outcome.kind !== "inProgress";
     if (isFinal) return end(request, answer([command], call, [outcome]), call);
     const decidedAtMs = performance.now();
     let settled: readonly Settled<ClaimResponse>[];
     try {
+      const first = { command, call, outcome };
       const last = await decideUntil(untilMs, request, first, { waiters, admission, decide });
       settled = answer([last.command], last.call, [last.outcome]);
     } catch (error) {
@@ -106,34 +131,7 @@ export function createClaims(options: ClaimsOptions) {
     return end(request, settled, call, decidedAtMs);
   }
 
-  return {
-    /** Answers one claim, which may wait for its record. */
-    claim,
-    /** Answers claims that do not wait, as if each arrived right after the one before it. */
-    claimAll: counted({
-      kind: "claim",
-      onOperation,
-      outcomeOf: outcomeName,
-      handle: withCurrentPrincipal(createClaimAll(admission, decide, answer)),
-    }),
-  };
-}
-
-/** Returns the handler of claims that do not wait. */
-function createClaimAll(
-  admission: Admission,
-  decide: Decide,
-  answer: ReturnType<typeof createAnswer>,
-): BatchHandler<ClaimRequest, ClaimResponse> {
-  return async (requests, call) => {
-    const admitted = mapSettled(requests, (request) => {
-      admission.admitOperation(call.principal, request.namespace);
-      return request;
-    });
-    const parsed = await parseWithPolicies(admitted, call, parseClaim);
-    const commands = mapSettled(parsed, ({ command }) => command);
-    return answer(commands, call, await decide(commands, call, admission.admitRecord));
-  };
+  return claim;
 }
 
 /** Returns a claim's outcome as metrics name it. */
@@ -156,40 +154,54 @@ function labelOf(kind: ClaimOutcome["kind"]): string {
   return kind === "inProgress" ? "in_progress" : kind;
 }
 
-function createDecide({ records, admission, replayCache }: ClaimsOptions): Decide {
-  function findCompletions(
-    commands: readonly Settled<ClaimCommand>[],
-    call: Call,
-  ): Answer<readonly (CachedCompletion | undefined)[]> {
-    const epoch = cacheEpochOf(call.principal);
-    let isAsync = false;
-    const found = commands.map((command) => {
-      if (command instanceof Rejected || epoch === undefined) return undefined;
-      const completion = replayCache.find(command.id, epoch);
-      isAsync ||= completion instanceof Promise;
-      return completion;
+/** Returns the steps of claims, of one or of many. */
+function createClaimSteps(options: ClaimsOptions) {
+  const { admission, replayCache } = options;
+  const decideRest = createDecideRest(options);
+
+  /** Admits and parses claims; each whose policy is not loaded is rejected with PolicyNotLoaded. */
+  function begin(requests: readonly Settled<ClaimRequest>[], call: Call): readonly Settled<ParsedClaim>[] {
+    return mapSettled(requests, (request) => {
+      admission.admitOperation(call.principal, request.namespace);
+      return parseClaim(request, call.principal);
     });
-    return isAsync ? Promise.all(found) : (found as readonly (CachedCompletion | undefined)[]);
   }
 
-  /** Executes those claims together that have no replay. */
-  async function execute(
-    commands: readonly Settled<ClaimCommand>[],
-    replays: readonly Settled<ClaimOutcome | undefined>[],
-    call: Call,
-    admit: AdmitRecord,
-  ): Promise<readonly Settled<ClaimOutcome>[]> {
-    const withoutReplay = commands.filter((_, index) => replays[index] === undefined);
-    const executed = await mapTogether(withoutReplay, async (commands) => {
-      const outcomes = admission.countsRecords(call.principal)
-        ? await claimWithinQuota({ records, admission, admit }, commands, call)
-        : await records.claim(commands, statementDeadline(call));
-      return mapSettled(outcomes, (outcome, index) =>
-        keepCompletion(commands[index] as ClaimCommand, call, outcome),
-      );
+  /** Answers the claims whose completions are in memory. */
+  function replay(commands: readonly Settled<ClaimCommand>[], call: Call): Replays {
+    const epoch = cacheEpochOf(call.principal);
+    return mapSettled(commands, (command) => {
+      const completion = epoch && replayCache.findInMemory(command.id, epoch);
+      return completion && answerFromCompletion(completion, command);
     });
-    let next = 0;
-    return replays.map((replay) => replay ?? (executed[next++] as Settled<ClaimOutcome>));
+  }
+
+  const decide: Decide = (commands, call, admit) => decideRest(commands, replay(commands, call), call, admit);
+  return { begin, replay, decideRest, decide, answer: createAnswer(options) };
+}
+
+/** Returns a function that decides those claims that memory did not answer: from Redis, and the others together in Postgres. */
+function createDecideRest({ records, admission, replayCache }: ClaimsOptions) {
+  async function findInRedis(
+    commands: readonly Settled<ClaimCommand>[],
+    replays: Replays,
+    call: Call,
+  ): Promise<Replays> {
+    const epoch = cacheEpochOf(call.principal);
+    if (epoch === undefined) return replays;
+    const lookups = commands.map((command, index) =>
+      replays[index] !== undefined || command instanceof Rejected
+        ? undefined
+        : replayCache.findInRedis(command.id, epoch),
+    );
+    if (lookups.every((lookup) => lookup === undefined)) return replays;
+    const found = await Promise.all(lookups);
+    return mapSettled(commands, (command, index) => {
+      const replay = replays[index];
+      if (replay instanceof Rejected) throw replay.error;
+      const completion = found[index];
+      return replay ?? (completion && answerFromCompletion(completion, command));
+    });
   }
 
   /** Caches the record of an outcome that Postgres decided, if the record is completed. */
@@ -203,18 +215,24 @@ function createDecide({ records, admission, replayCache }: ClaimsOptions): Decid
     return outcome;
   }
 
-  return (commands, call, admit) => {
-    const decideWith = (completions: readonly (CachedCompletion | undefined)[]) => {
-      const replays = mapSettled(commands, (command, index) => {
-        const completion = completions[index];
-        return completion && answerFromCompletion(completion, command);
-      });
-      return replays.includes(undefined)
-        ? execute(commands, replays, call, admit)
-        : (replays as readonly Settled<ClaimOutcome>[]);
-    };
-    const completions = findCompletions(commands, call);
-    return completions instanceof Promise ? completions.then(decideWith) : decideWith(completions);
+  return async (
+    commands: readonly Settled<ClaimCommand>[],
+    inMemory: Replays,
+    call: Call,
+    admit: AdmitRecord,
+  ): Promise<readonly Settled<ClaimOutcome>[]> => {
+    const replays = await findInRedis(commands, inMemory, call);
+    const withoutReplay = commands.filter((_, index) => replays[index] === undefined);
+    const executed = await mapTogether(withoutReplay, async (commands) => {
+      const outcomes = admission.countsRecords(call.principal)
+        ? await claimWithinQuota({ records, admission, admit }, commands, call)
+        : await records.claim(commands, statementDeadline(call));
+      return mapSettled(outcomes, (outcome, index) =>
+        keepCompletion(commands[index] as ClaimCommand, call, outcome),
+      );
+    });
+    let next = 0;
+    return replays.map((replay) => replay ?? (executed[next++] as Settled<ClaimOutcome>));
   };
 }
 
