@@ -66,9 +66,9 @@ export async function decideUntil(
     const current = await call.again();
     admission.admitOperation(current.principal, request.namespace);
     await loadPolicies([request.namespace], current);
-    const parsed = parseClaim(request, current.principal);
-    const outcomes = await decide([parsed.command], current, admit);
-    decision = { command: parsed.command, call: current, outcome: outcomes[0] as Settled<ClaimOutcome> };
+    const again = parseClaim(request, current.principal);
+    const outcomes = await decide([again], current, admit);
+    decision = { command: again, call: current, outcome: outcomes[0] as Settled<ClaimOutcome> };
   }
 }
 

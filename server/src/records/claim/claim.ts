@@ -8,18 +8,24 @@ import {
   withLoadedPolicies,
 } from "../../access/authority.ts";
 import type { Answer, BatchHandler, Call } from "../../access/call.ts";
-import { mapSettled, mapTogether, onlyValue, Rejected, type Settled } from "../../domain/operation.ts";
+import { mapSettled, onlyValue, Rejected, type Settled, settle } from "../../domain/operation.ts";
 import { reasonName, refusalClass } from "../../domain/refusal.ts";
-import { cacheEpochOf } from "../../domain/tenant.ts";
+import { type CacheEpoch, cacheEpochOf } from "../../domain/tenant.ts";
 import { ReasonClass } from "../../gen/onceward/v1/facts_pb.ts";
 import type { ClaimRequest, ClaimResponse } from "../../gen/onceward/v1/idempotency_pb.ts";
 import { counted, type OnOperation, type OperationHooks } from "../after-operation.ts";
-import { answerFromCompletion, type ClaimCommand, type ClaimOutcome, cachedCompletionOf } from "../record.ts";
+import {
+  answerFromCompletion,
+  type ClaimCommand,
+  type ClaimOutcome,
+  cachedCompletionOf,
+  type RecordId,
+} from "../record.ts";
 import type { RecordStore } from "../record-store.ts";
 import type { ReplayCache } from "../replay/replay-cache.ts";
 import { type Decide, decideUntil, waitEndMs } from "./claim-waiting.ts";
 import { type AdmitRecord, claimWithinQuota } from "./claim-within-quota.ts";
-import { claimResponse, type ParsedClaim, parseClaim } from "./messages.ts";
+import { claimResponse, parseClaim } from "./messages.ts";
 import type { Waiters } from "./waiters.ts";
 
 export interface ClaimsOptions {
@@ -42,8 +48,7 @@ export function createClaims(options: ClaimsOptions) {
   const { begin, decide, answer } = steps;
   const { admission, onOperation } = options;
   const handle: BatchHandler<ClaimRequest, ClaimResponse> = async (requests, call) => {
-    const parsed = await withLoadedPolicies(requests, begin(requests, call), call, parseClaim);
-    const commands = mapSettled(parsed, ({ command }) => command);
+    const commands = await withLoadedPolicies(requests, begin(requests, call), call, parseClaim);
     return answer(commands, call, await decide(commands, call, admission.admitRecord));
   };
   return {
@@ -80,12 +85,10 @@ function createClaim(
   /** Answers a claim from memory, at once; every other claim is decided as a batch of one. */
   function claim(request: ClaimRequest, call: Call): Answer<ClaimResponse> {
     if (isOutdated(call)) return claimAgain(request, call);
-    const parsed = begin([request], call);
-    const commands = mapSettled(parsed, ({ command }) => command);
-    const replays = replay(commands, call);
-    if (replays[0] === undefined || replays[0] instanceof Rejected)
-      return claimAndWait(request, parsed, replays, call);
-    return end(request, answer(commands, call, [replays[0]]), call);
+    const begun = begin([request], call);
+    const [found] = replay(begun, call);
+    if (found === undefined || found instanceof Rejected) return claimAndWait(request, begun, found, call);
+    return end(request, answer(begun, call, [found]), call);
   }
 
   async function claimAgain(request: ClaimRequest, call: Call): Promise<ClaimResponse> {
@@ -101,19 +104,20 @@ function createClaim(
   /** Decides a claim, and again while its record is in progress, for as long as the claim waits. */
   async function claimAndWait(
     request: ClaimRequest,
-    begun: readonly Settled<ParsedClaim>[],
-    replays: Replays,
+    begun: readonly Settled<ClaimCommand>[],
+    found: Replays[number],
     call: Call,
   ): Promise<ClaimResponse> {
     const parsed = await withLoadedPolicies([request], begun, call, parseClaim);
-    // The load of a policy took until the principal had expired.
-    if (expiredInQueue(parsed[0] as Settled<unknown>, call)) return await claimAgain(request, call);
-    const [only] = parsed as [Settled<ParsedClaim>];
-    if (only instanceof Rejected) return end(request, [only], call);
-    const { command, waitMs } = only;
-    const untilMs = waitMs > 0 ? waitEndMs(call, waitMs) : 0;
-    const known = begun === parsed ? replays : replay([command], call);
-    const [outcome] = (await decideRest([command], known, call, admission.admitRecord)) as [
+    const [command] = parsed as [Settled<ClaimCommand>];
+    if (command instanceof Rejected) {
+      // The load of a policy took until the principal had expired.
+      if (expiredInQueue(command, call)) return await claimAgain(request, call);
+      return end(request, [command], call);
+    }
+    const untilMs = command.waitMs > 0 ? waitEndMs(call, command.waitMs) : 0;
+    const replays = begun === parsed ? [found] : replay(parsed, call);
+    const [outcome] = (await decideRest(parsed, replays, call, admission.admitRecord)) as [
       Settled<ClaimOutcome>,
     ];
     const isFinal =
@@ -160,7 +164,7 @@ function createClaimSteps(options: ClaimsOptions) {
   const decideRest = createDecideRest(options);
 
   /** Admits and parses claims; each whose policy is not loaded is rejected with PolicyNotLoaded. */
-  function begin(requests: readonly Settled<ClaimRequest>[], call: Call): readonly Settled<ParsedClaim>[] {
+  function begin(requests: readonly Settled<ClaimRequest>[], call: Call): readonly Settled<ClaimCommand>[] {
     return mapSettled(requests, (request) => {
       admission.admitOperation(call.principal, request.namespace);
       return parseClaim(request, call.principal);
@@ -170,9 +174,10 @@ function createClaimSteps(options: ClaimsOptions) {
   /** Answers the claims whose completions are in memory. */
   function replay(commands: readonly Settled<ClaimCommand>[], call: Call): Replays {
     const epoch = cacheEpochOf(call.principal);
-    return mapSettled(commands, (command) => {
+    return commands.map((command) => {
+      if (command instanceof Rejected) return command;
       const completion = epoch && replayCache.findInMemory(command.id, epoch);
-      return completion && answerFromCompletion(completion, command);
+      return completion && settle(() => answerFromCompletion(completion, command));
     });
   }
 
@@ -185,10 +190,8 @@ function createDecideRest({ records, admission, replayCache }: ClaimsOptions) {
   async function findInRedis(
     commands: readonly Settled<ClaimCommand>[],
     replays: Replays,
-    call: Call,
+    epoch: CacheEpoch,
   ): Promise<Replays> {
-    const epoch = cacheEpochOf(call.principal);
-    if (epoch === undefined) return replays;
     const lookups = commands.map((command, index) =>
       replays[index] !== undefined || command instanceof Rejected
         ? undefined
@@ -196,23 +199,21 @@ function createDecideRest({ records, admission, replayCache }: ClaimsOptions) {
     );
     if (lookups.every((lookup) => lookup === undefined)) return replays;
     const found = await Promise.all(lookups);
-    return mapSettled(commands, (command, index) => {
-      const replay = replays[index];
-      if (replay instanceof Rejected) throw replay.error;
+    return replays.map((replay, index) => {
       const completion = found[index];
-      return replay ?? (completion && answerFromCompletion(completion, command));
+      return (
+        replay ??
+        (completion && settle(() => answerFromCompletion(completion, commands[index] as ClaimCommand)))
+      );
     });
   }
 
   /** Caches the record of an outcome that Postgres decided, if the record is completed. */
-  function keepCompletion({ id }: ClaimCommand, { principal }: Call, outcome: ClaimOutcome): ClaimOutcome {
+  function keepCompletion(id: RecordId, outcome: ClaimOutcome, epoch: CacheEpoch): void {
     replayCache.countAnswer(id, outcome.kind === "completed");
-    // The epoch of when the call arrived: a record that was read then must not be found under a later generation.
-    const epoch = cacheEpochOf(principal);
     const isCompleted = outcome.kind === "completed" || outcome.kind === "recorded";
     const completion = isCompleted && outcome.record && cachedCompletionOf(outcome.record);
-    if (completion && epoch) replayCache.keep(id, completion, epoch);
-    return outcome;
+    if (completion) replayCache.keep(id, completion, epoch);
   }
 
   return async (
@@ -221,18 +222,21 @@ function createDecideRest({ records, admission, replayCache }: ClaimsOptions) {
     call: Call,
     admit: AdmitRecord,
   ): Promise<readonly Settled<ClaimOutcome>[]> => {
-    const replays = await findInRedis(commands, inMemory, call);
-    const withoutReplay = commands.filter((_, index) => replays[index] === undefined);
-    const executed = await mapTogether(withoutReplay, async (commands) => {
-      const outcomes = admission.countsRecords(call.principal)
-        ? await claimWithinQuota({ records, admission, admit }, commands, call)
-        : await records.claim(commands, statementDeadline(call));
-      return mapSettled(outcomes, (outcome, index) =>
-        keepCompletion(commands[index] as ClaimCommand, call, outcome),
-      );
-    });
+    // The epoch of when the call arrived: a record that was read then must not be found under a later generation.
+    const epoch = cacheEpochOf(call.principal);
+    const replays = epoch === undefined ? inMemory : await findInRedis(commands, inMemory, epoch);
+    // A rejected command has its rejection as its replay.
+    const rest = commands.filter((_, index) => replays[index] === undefined) as ClaimCommand[];
+    if (rest.length === 0) return replays as readonly Settled<ClaimOutcome>[];
+    const outcomes = admission.countsRecords(call.principal)
+      ? await claimWithinQuota({ records, admission, admit }, rest, call)
+      : await records.claim(rest, statementDeadline(call));
+    for (const [index, { id }] of rest.entries()) {
+      const outcome = outcomes[index] as Settled<ClaimOutcome>;
+      if (!(outcome instanceof Rejected) && epoch) keepCompletion(id, outcome, epoch);
+    }
     let next = 0;
-    return replays.map((replay) => replay ?? (executed[next++] as Settled<ClaimOutcome>));
+    return replays.map((replay) => replay ?? (outcomes[next++] as Settled<ClaimOutcome>));
   };
 }
 
@@ -246,19 +250,19 @@ function createAnswer({ onClaim, usage }: ClaimsOptions) {
     const { principal } = call;
     const tenantId = principal.role === "OPERATOR" ? 0 : principal.tenant.id;
     const nowMs = databaseNowMs(principal);
-    commands.forEach((command, index) => {
-      if (command instanceof Rejected) return;
-      const outcome = outcomes[index] as Settled<ClaimOutcome>;
-      if (!(outcome instanceof Rejected)) {
-        onClaim(tenantId, labelOf(outcome.kind));
-        usage.claimed(command, outcome, nowMs);
-        if (outcome.kind === "recorded" && !outcome.repeated) usage.count(command.id, "completions");
-        return;
+    return outcomes.map((outcome, index) => {
+      const command = commands[index] as Settled<ClaimCommand>;
+      if (command instanceof Rejected) return command;
+      if (outcome instanceof Rejected) {
+        const refusal = refusalClass(outcome.error);
+        if (refusal === ReasonClass.REUSED) usage.refused(command.id, "mismatches");
+        else if (refusal === ReasonClass.TOO_OLD) usage.refused(command.id, "late_keys_refused");
+        return outcome;
       }
-      const refusal = refusalClass(outcome.error);
-      if (refusal === ReasonClass.REUSED) usage.refused(command.id, "mismatches");
-      else if (refusal === ReasonClass.TOO_OLD) usage.refused(command.id, "late_keys_refused");
+      onClaim(tenantId, labelOf(outcome.kind));
+      usage.claimed(command, outcome, nowMs);
+      if (outcome.kind === "recorded" && !outcome.repeated) usage.count(command.id, "completions");
+      return claimResponse(outcome, nowMs);
     });
-    return mapSettled(outcomes, (outcome) => claimResponse(outcome, nowMs));
   };
 }
