@@ -9,7 +9,7 @@ import {
   withReplaced,
 } from "../domain/operation.ts";
 import { isRefusal, Refusal } from "../domain/refusal.ts";
-import { cacheEpochOf, PolicyNotLoaded, type Principal } from "../domain/tenant.ts";
+import { PolicyNotLoaded, type Principal } from "../domain/tenant.ts";
 import type { BatchHandler, Call } from "./call.ts";
 
 /**
@@ -125,13 +125,4 @@ export function loadPolicies(namespaces: readonly string[], call: Call): Promise
     if (isAllowed && !tenant.namespaces.isLoaded(namespace)) missing.push(namespace);
   }
   return missing.length === 0 ? undefined : tenant.namespaces.load(missing, call);
-}
-
-/**
- * Returns the time of the database's clock, in milliseconds since the Unix epoch and to some milliseconds: as read with the
- * principal's tenant, plus the time since then. NaN for an operator.
- */
-export function databaseNowMs(principal: Principal): number {
-  const epoch = cacheEpochOf(principal);
-  return epoch === undefined ? Number.NaN : epoch.databaseTimeMs + performance.now() - epoch.askedAtMs;
 }

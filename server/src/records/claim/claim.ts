@@ -1,6 +1,5 @@
 import type { Admission } from "../../access/admission.ts";
 import {
-  databaseNowMs,
   expiredInQueue,
   isOutdated,
   statementDeadline,
@@ -10,7 +9,7 @@ import {
 import type { Answer, BatchHandler, Call } from "../../access/call.ts";
 import { mapSettled, onlyValue, Rejected, type Settled, settle } from "../../domain/operation.ts";
 import { reasonName, refusalClass } from "../../domain/refusal.ts";
-import { type CacheEpoch, cacheEpochOf } from "../../domain/tenant.ts";
+import { type CacheEpoch, cacheEpochOf, databaseNowMs } from "../../domain/tenant.ts";
 import { ReasonClass } from "../../gen/onceward/v1/facts_pb.ts";
 import type { ClaimRequest, ClaimResponse } from "../../gen/onceward/v1/idempotency_pb.ts";
 import { counted, type OnOperation, type OperationHooks } from "../after-operation.ts";

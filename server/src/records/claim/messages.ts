@@ -1,4 +1,3 @@
-import { databaseNowMs } from "../../access/authority.ts";
 import {
   FINGERPRINT_BYTES,
   MAX_CLAIM_ID_BYTES,
@@ -7,7 +6,7 @@ import {
   MAX_WAIT_MS,
 } from "../../domain/limits.ts";
 import type { Policy } from "../../domain/policy.ts";
-import type { Principal } from "../../domain/tenant.ts";
+import { databaseNowMs, type Principal } from "../../domain/tenant.ts";
 import { duration, timestamp, type Violations } from "../../domain/violations.ts";
 import type {
   Ambiguous,
