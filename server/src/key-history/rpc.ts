@@ -1,5 +1,5 @@
 import { create } from "@bufbuild/protobuf";
-import type { AdministrationParts, TenantAdminRpcs } from "../admin/services.ts";
+import type { TenantRpc } from "../admin/services.ts";
 import { countFields } from "../domain/counts.ts";
 import { timestamp } from "../domain/violations.ts";
 import {
@@ -22,26 +22,19 @@ const OUTCOMES: Readonly<Record<Declined, DeclinedCall_Outcome>> = {
   unreadable: DeclinedCall_Outcome.UNREADABLE,
 };
 
-/** Returns the RPC for what was declined of a key. */
-export function createKeyHistoryHandlers({
-  pool,
-  pepper,
-}: AdministrationParts): TenantAdminRpcs<"getKeyHistory"> {
+/** Returns what was declined of a key. */
+export const getKeyHistory: TenantRpc<"getKeyHistory"> = async (request, call, { pool, pepper }) => {
   const slotOf = createKeySlots(pepper);
-  return {
-    async getKeyHistory(request, call) {
-      const history = await readKeyHistory(pool.of(call), slotOf(parseLookup(request, call.principal)));
-      if (history === undefined) return create(GetKeyHistoryResponseSchema);
-      const { counts, firstAtMs, lastAtMs, calls } = history;
-      return create(GetKeyHistoryResponseSchema, {
-        ...countFields(counts),
-        firstAt: timestamp(firstAtMs),
-        lastAt: timestamp(lastAtMs),
-        calls: calls.map(callMessage),
-      });
-    },
-  };
-}
+  const history = await readKeyHistory(pool.of(call), slotOf(parseLookup(request, call.principal)));
+  if (history === undefined) return create(GetKeyHistoryResponseSchema);
+  const { counts, firstAtMs, lastAtMs, calls } = history;
+  return create(GetKeyHistoryResponseSchema, {
+    ...countFields(counts),
+    firstAt: timestamp(firstAtMs),
+    lastAt: timestamp(lastAtMs),
+    calls: calls.map(callMessage),
+  });
+};
 
 function callMessage({ atMs, outcome, actor, requestId }: DeclinedCall) {
   return create(DeclinedCallSchema, { at: timestamp(atMs), outcome: OUTCOMES[outcome], actor, requestId });

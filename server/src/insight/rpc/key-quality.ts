@@ -1,7 +1,7 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { administeredPart } from "../../admin/own-tenant.ts";
 import { pageSize, replyPage } from "../../admin/pages.ts";
-import type { AdministrationParts, TenantAdminRpcs } from "../../admin/services.ts";
+import type { TenantRpc } from "../../admin/services.ts";
 import type { Runner } from "../../database/pool.ts";
 import { timestamp, Violations } from "../../domain/violations.ts";
 import {
@@ -62,39 +62,32 @@ const MAX_ROWS = 2000;
 /** Hashes that are compared with these rows. */
 const MAX_HASHES = 1000;
 
-/** Returns the RPC for the quality of keys. */
-export function createKeyQualityHandlers({
-  pool,
-  pageTokens,
-  pepper,
-}: AdministrationParts): TenantAdminRpcs<"getKeyQuality"> {
+/** Returns a page of namespaces with what is wrong with their keys. */
+export const getKeyQuality: TenantRpc<"getKeyQuality"> = async (request, call, parts) => {
+  const { pool, pageTokens, pepper } = parts;
   const hashes = createKeyHashes(pepper);
-  return {
-    async getKeyQuality(request, call) {
-      const { namespace } = request;
-      const violations = new Violations();
-      const { id } = administeredPart(call, namespace, violations);
-      const limit = Math.min(MAX_NAMESPACES, pageSize(request.pageSize, violations));
-      const scope = [id, "GetKeyQuality", namespace];
-      const [lastName = ""] = pageTokens.read(scope, request.pageToken, violations) ?? [];
-      violations.throwIfAny();
+  const { namespace } = request;
+  const violations = new Violations();
+  const { id } = administeredPart(call, namespace, violations);
+  const limit = Math.min(MAX_NAMESPACES, pageSize(request.pageSize, violations));
+  const scope = [id, "GetKeyQuality", namespace];
+  const [lastName = ""] = pageTokens.read(scope, request.pageToken, violations) ?? [];
+  violations.throwIfAny();
 
-      const runner = pool.of(call);
-      const names =
-        namespace === "" ? await findObservedNamespaces(runner, id, lastName, limit + 1) : [namespace];
-      const items: KeyQuality[] = [];
-      for (const name of names.slice(0, limit)) {
-        items.push(await qualityOf(runner, { tenantId: id, namespace: name }, hashes));
-      }
-      const page = replyPage(items, limit, KeyQualitySchema, (item) => item);
-      const last = page.last ?? (names.length > limit ? page.messages.at(-1) : undefined);
-      return create(GetKeyQualityResponseSchema, {
-        namespaces: page.messages,
-        ...(last && { nextPageToken: pageTokens.write(scope, [last.namespace]) }),
-      });
-    },
-  };
-}
+  const runner = pool.of(call);
+  const names =
+    namespace === "" ? await findObservedNamespaces(runner, id, lastName, limit + 1) : [namespace];
+  const items: KeyQuality[] = [];
+  for (const name of names.slice(0, limit)) {
+    items.push(await qualityOf(runner, { tenantId: id, namespace: name }, hashes));
+  }
+  const page = replyPage(items, limit, KeyQualitySchema, (item) => item);
+  const last = page.last ?? (names.length > limit ? page.messages.at(-1) : undefined);
+  return create(GetKeyQualityResponseSchema, {
+    namespaces: page.messages,
+    ...(last && { nextPageToken: pageTokens.write(scope, [last.namespace]) }),
+  });
+};
 
 async function qualityOf(runner: Runner, of: UsedNamespace, hashes: KeyHashes): Promise<KeyQuality> {
   const { sinceMs, ...seen } = await readKeyObservations(runner, of.tenantId, of.namespace);

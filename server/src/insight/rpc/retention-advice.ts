@@ -1,9 +1,8 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { findNamespaceResources } from "../../admin/namespaces/namespaces.ts";
 import { administeredNamespace, administeredNamespaces } from "../../admin/own-tenant.ts";
-import type { AdministrationParts, TenantAdminRpcs } from "../../admin/services.ts";
-import { latenessMessage } from "../../admin/usage/get-usage.ts";
-import { readUsage } from "../../admin/usage/stored-usage.ts";
+import type { TenantRpc } from "../../admin/services.ts";
+import { latenessMessage, readUsage } from "../../admin/usage/get-usage.ts";
 import { QUOTA_REFUSALS, type UsageCounter } from "../../admin/usage/usage.ts";
 import type { Runner } from "../../database/pool.ts";
 import { findTenantResource } from "../../database/tenants/tenants.ts";
@@ -30,45 +29,42 @@ const MAX_PER_MILLION = 100_000;
 /** Each namespace may have 90 days of hours to read, or 400 with so long a retention. */
 const MAX_NAMESPACES = 20;
 
-/** Returns the RPCs for advice on retention. */
-export function createRetentionAdviceHandlers({
-  pool,
-  databaseClock,
-}: AdministrationParts): TenantAdminRpcs<"getRetentionAdvice" | "listRetentionAdvice"> {
-  return {
-    async getRetentionAdvice({ namespace, maxLatePerMillion }, call) {
-      const violations = new Violations();
-      violations.name("namespace", namespace);
-      const perMillion = parsePerMillion(maxLatePerMillion, violations);
-      violations.throwIfAny();
-      const { id } = administeredNamespace(call, namespace);
-      const query = { tenantId: id, namespaces: [namespace], perMillion, latestMs: databaseClock.latestMs() };
-      const [advice] = await advise(pool.of(call), query);
-      if (advice === undefined) throw new Error("a namespace has no advice");
-      return advice;
-    },
-
-    async listRetentionAdvice({ namespaces, maxLatePerMillion }, call) {
-      const violations = new Violations();
-      if (namespaces.length === 0 || namespaces.length > MAX_NAMESPACES) {
-        violations.add("namespaces", `must be 1-${MAX_NAMESPACES} names, are ${namespaces.length}`);
-      }
-      if (!namespaces.every((namespace) => NAMESPACE_PATTERN.test(namespace))) {
-        violations.add("namespaces", `each ${NAMESPACE_RULE}`);
-      }
-      const perMillion = parsePerMillion(maxLatePerMillion, violations);
-      violations.throwIfAny();
-      const { id } = administeredNamespaces(call, namespaces);
-      const query = {
-        tenantId: id,
-        namespaces: [...new Set(namespaces)],
-        perMillion,
-        latestMs: databaseClock.latestMs(),
-      };
-      return create(ListRetentionAdviceResponseSchema, { advice: await advise(pool.of(call), query) });
-    },
+/** Returns the advice on a namespace's retention. */
+export const getRetentionAdvice: TenantRpc<"getRetentionAdvice"> = async (request, call, parts) => {
+  const { namespace, maxLatePerMillion } = request;
+  const violations = new Violations();
+  violations.name("namespace", namespace);
+  const perMillion = parsePerMillion(maxLatePerMillion, violations);
+  violations.throwIfAny();
+  const { id } = administeredNamespace(call, namespace);
+  const query = {
+    tenantId: id,
+    namespaces: [namespace],
+    perMillion,
+    latestMs: parts.databaseClock.latestMs(),
   };
-}
+  const [advice] = await advise(parts.pool.of(call), query);
+  if (advice === undefined) throw new Error("a namespace has no advice");
+  return advice;
+};
+
+/** Returns the advice on the retention of some namespaces. */
+export const listRetentionAdvice: TenantRpc<"listRetentionAdvice"> = async (request, call, parts) => {
+  const { namespaces, maxLatePerMillion } = request;
+  const violations = new Violations();
+  if (namespaces.length === 0 || namespaces.length > MAX_NAMESPACES) {
+    violations.add("namespaces", `must be 1-${MAX_NAMESPACES} names, are ${namespaces.length}`);
+  }
+  if (!namespaces.every((namespace) => NAMESPACE_PATTERN.test(namespace))) {
+    violations.add("namespaces", `each ${NAMESPACE_RULE}`);
+  }
+  const perMillion = parsePerMillion(maxLatePerMillion, violations);
+  violations.throwIfAny();
+  const { id } = administeredNamespaces(call, namespaces);
+  const unique = [...new Set(namespaces)];
+  const query = { tenantId: id, namespaces: unique, perMillion, latestMs: parts.databaseClock.latestMs() };
+  return create(ListRetentionAdviceResponseSchema, { advice: await advise(parts.pool.of(call), query) });
+};
 
 function parsePerMillion(asked: number, violations: Violations): number {
   const perMillion = asked === 0 ? DEFAULT_PER_MILLION : asked;

@@ -1,6 +1,36 @@
+import { create } from "@bufbuild/protobuf";
 import type { Runner } from "../../database/pool.ts";
-import type { Attempt } from "../../records/attempt.ts";
+import { onlyValue } from "../../domain/operation.ts";
+import { Refusal } from "../../domain/refusal.ts";
+import { GetRecordResponseSchema } from "../../gen/onceward/v1/tenant_admin_pb.ts";
+import { type Attempt, attemptsOf } from "../../records/attempt.ts";
+import { parseLookup } from "../../records/lookup.ts";
 import type { RecordId } from "../../records/record.ts";
+import { attemptMessage, recordMessage } from "../../records/record-messages.ts";
+import type { TenantRpc } from "../services.ts";
+import { providerLinks } from "./provider-links.ts";
+
+/** Returns one record, with its past attempts. */
+export const getRecord: TenantRpc<"getRecord"> = async (request, call, { pool, records, recordTarget }) => {
+  const id = parseLookup(request, call.principal);
+  const record = onlyValue(await records.read([id], call));
+  if (record === undefined) {
+    throw new Refusal(
+      "RECORD_NOT_FOUND",
+      "There is no such record: the key was never claimed, or its retention has ended.",
+      { metadata: { audit_target: recordTarget(id) } },
+    );
+  }
+  // Read after the record, so that no attempt is missing that ended before the record was read.
+  const attempts = attemptsOf(record, await readAttempts(pool.of(call), id));
+  const providerLink = (await providerLinks([id.namespace], call)).get(id.namespace);
+  return create(GetRecordResponseSchema, {
+    record: recordMessage(record),
+    attempts: attempts.map(attemptMessage),
+    auditTarget: recordTarget(id),
+    ...(providerLink && { providerLink }),
+  });
+};
 
 const readPastAttempts = {
   name: "read_past_attempts",
@@ -32,7 +62,7 @@ interface StoredAttempt {
  * Returns the ended attempts that a key's row keeps, oldest first: those that the take-overs and resolutions
  * of this server version ended. Most rows keep none.
  */
-export async function readAttempts(
+async function readAttempts(
   runner: Runner,
   { tenantId, namespace, key }: RecordId,
 ): Promise<readonly Attempt[]> {

@@ -1,15 +1,15 @@
-import type { Field } from "../../domain/fields.ts";
-import { POLICY_FIELDS, type Policy, type PolicyOverrides } from "../../domain/policy.ts";
-import { BOUND_FIELDS, type PolicyBounds, policyViolations } from "../../domain/policy-bounds.ts";
-import { QUOTA_FIELDS } from "../../domain/quotas.ts";
-import type { Violations } from "../../domain/violations.ts";
+import type { Field } from "../domain/fields.ts";
+import { POLICY_FIELDS, type Policy, type PolicyOverrides } from "../domain/policy.ts";
+import { BOUND_FIELDS, type PolicyBounds, policyViolations } from "../domain/policy-bounds.ts";
+import { QUOTA_FIELDS } from "../domain/quotas.ts";
+import type { Violations } from "../domain/violations.ts";
 import {
   PolicyBoundsSchema,
   type Policy as PolicyMessage,
   PolicySchema,
   QuotasSchema,
-} from "../../gen/onceward/v1/policy_pb.ts";
-import { createFieldMessages } from "../field-messages.ts";
+} from "../gen/onceward/v1/policy_pb.ts";
+import { createFieldMessages } from "./field-messages.ts";
 
 /** Before the paths of a policy's fields. */
 export const POLICY_PREFIX = "policy.";
