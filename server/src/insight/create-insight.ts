@@ -1,8 +1,8 @@
 import { tenantAdminRoutes } from "../admin/services.ts";
 import type { CoreParts } from "../core-parts.ts";
 import { createFirstClaims } from "./first-claims.ts";
-import { getKeyQuality } from "./rpc/key-quality.ts";
-import { getRetentionAdvice, listRetentionAdvice } from "./rpc/retention-advice.ts";
+import { getKeyQuality } from "./get-key-quality.ts";
+import { getRetentionAdvice, listRetentionAdvice } from "./retention-advice.ts";
 import { createSampler } from "./sampler.ts";
 
 /** Observes late duplicates and how keys are made, and advises. */

@@ -2,8 +2,8 @@ import { tenantAdminRoutes } from "../admin/services.ts";
 import { createRepeating } from "../background/repeat.ts";
 import type { CoreParts } from "../core-parts.ts";
 import { createDeclinedKeys } from "./declined-keys.ts";
-import { getKeyHistory } from "./rpc.ts";
-import { createKeySlots, storeKeyHistories, withSlots } from "./store.ts";
+import { getKeyHistory } from "./get-key-history.ts";
+import { createKeySlots, storeKeyHistories, withSlots } from "./key-histories.ts";
 
 /** Keys that a replica stores in one flush: 13 rows a second at most, which claims do not feel. */
 const MAX_STORED = 64;

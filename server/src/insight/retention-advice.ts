@@ -1,25 +1,25 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
-import { findNamespaceResources } from "../../admin/namespaces/namespaces.ts";
-import { administeredNamespace, administeredNamespaces } from "../../admin/own-tenant.ts";
-import type { TenantRpc } from "../../admin/services.ts";
-import { latenessMessage, readUsage } from "../../admin/usage/get-usage.ts";
-import { QUOTA_REFUSALS, type UsageCounter } from "../../admin/usage/usage.ts";
-import type { Runner } from "../../database/pool.ts";
-import { findTenantResource } from "../../database/tenants/tenants.ts";
-import { NAMESPACE_PATTERN, NAMESPACE_RULE } from "../../domain/limits.ts";
-import { resolvePolicy } from "../../domain/policy.ts";
-import { boundsInForce } from "../../domain/policy-bounds.ts";
-import { credentialInvalid } from "../../domain/refusal.ts";
-import { duration, timestamp, Violations } from "../../domain/violations.ts";
+import { findNamespaceResources } from "../admin/namespaces/namespaces.ts";
+import { administeredNamespace, administeredNamespaces } from "../admin/own-tenant.ts";
+import type { TenantRpc } from "../admin/services.ts";
+import { latenessMessage, readUsage } from "../admin/usage/get-usage.ts";
+import { QUOTA_REFUSALS, type UsageCounter } from "../admin/usage/usage.ts";
+import type { Runner } from "../database/pool.ts";
+import { findTenantResource } from "../database/tenants/tenants.ts";
+import { NAMESPACE_PATTERN, NAMESPACE_RULE } from "../domain/limits.ts";
+import { resolvePolicy } from "../domain/policy.ts";
+import { boundsInForce } from "../domain/policy-bounds.ts";
+import { credentialInvalid } from "../domain/refusal.ts";
+import { duration, timestamp, Violations } from "../domain/violations.ts";
 import {
   type GetRetentionAdviceResponse,
   GetRetentionAdviceResponse_Verdict,
   GetRetentionAdviceResponseSchema,
   ListRetentionAdviceResponseSchema,
   RetentionCandidateSchema,
-} from "../../gen/onceward/v1/tenant_admin_pb.ts";
-import { adviseRetention, type Candidate, latenessOf, type Verdict } from "../domain/advice.ts";
-import { readObservations } from "../store/observations.ts";
+} from "../gen/onceward/v1/tenant_admin_pb.ts";
+import { adviseRetention, type Candidate, latenessOf, type Verdict } from "./domain/advice.ts";
+import { readObservations } from "./stored-observations.ts";
 
 const MILLION = 1e6;
 const DEFAULT_PER_MILLION = 1;

@@ -1,5 +1,5 @@
-import type { Runner } from "../../database/pool.ts";
-import type { UsedNamespace } from "../../records/after-operation.ts";
+import type { Runner } from "../database/pool.ts";
+import type { UsedNamespace } from "../records/after-operation.ts";
 
 /**
  * What a sample selects. Of a sampled key it holds a tombstone, once the sweep deleted the key's record; of a sampled

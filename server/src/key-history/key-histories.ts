@@ -68,7 +68,7 @@ on conflict (tenant_id, slot) do update set
 };
 
 /** A call as it is stored. */
-type CallRow = readonly [atMs: number, outcome: Declined, actor: string, requestId: string];
+export type CallRow = readonly [atMs: number, outcome: Declined, actor: string, requestId: string];
 
 /** Adds what was declined of keys; each has a row of its own. A key that had the row before is forgotten. */
 export async function storeKeyHistories(runner: Runner, keys: readonly StoredKey[]): Promise<void> {
@@ -84,27 +84,6 @@ export async function storeKeyHistories(runner: Runner, keys: readonly StoredKey
     textArray(keys.map((key) => JSON.stringify(callsOf(key)))),
     ...DECLINED.map((name) => bigintArray(keys.map(({ counts }) => counts[name]))),
   ]);
-}
-
-const readRow = {
-  name: "read_key_history",
-  text: `
-select ${DECLINED.map((name) => `${name}::numeric`).join(", ")}, calls,
-       extract(epoch from first_at) * 1000 as "firstAtMs", extract(epoch from last_at) * 1000 as "lastAtMs"
-  from key_histories
- where tenant_id = $1::int and slot = $2::int and key_hash = $3::bytea`,
-};
-
-type HistoryRow = Readonly<Record<Declined, number>> &
-  Pick<DeclinedKey, "firstAtMs" | "lastAtMs"> & { readonly calls: readonly CallRow[] };
-
-/** Returns what was declined of a key by all replicas; undefined: nothing that is kept. */
-export async function readKeyHistory(runner: Runner, key: KeySlot) {
-  const [row] = await runner.run<HistoryRow>(readRow, [key.tenantId, key.slot, key.hash]);
-  if (row === undefined) return undefined;
-  const { calls: rows, firstAtMs, lastAtMs, ...counts } = row;
-  const calls = rows.map(([atMs, outcome, actor, requestId]) => ({ atMs, outcome, actor, requestId }));
-  return { counts, firstAtMs, lastAtMs, calls: calls.sort((a, b) => a.atMs - b.atMs) };
 }
 
 const removeOfNamespace = {

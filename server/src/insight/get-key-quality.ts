@@ -1,9 +1,9 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
-import { administeredPart } from "../../admin/own-tenant.ts";
-import { pageSize, replyPage } from "../../admin/pages.ts";
-import type { TenantRpc } from "../../admin/services.ts";
-import type { Runner } from "../../database/pool.ts";
-import { timestamp, Violations } from "../../domain/violations.ts";
+import { administeredPart } from "../admin/own-tenant.ts";
+import { pageSize, replyPage } from "../admin/pages.ts";
+import type { TenantRpc } from "../admin/services.ts";
+import type { Runner } from "../database/pool.ts";
+import { timestamp, Violations } from "../domain/violations.ts";
 import {
   GetKeyQualityResponseSchema,
   KeyDefect,
@@ -12,19 +12,12 @@ import {
   type KeyQuality,
   KeyQualitySchema,
   type KeySuspicionSchema,
-} from "../../gen/onceward/v1/tenant_admin_pb.ts";
-import type { UsedNamespace } from "../../records/after-operation.ts";
-import { createKeyHashes, type KeyHashes } from "../domain/key-hashes.ts";
-import { judgeKeys, type SuspicionKind } from "../domain/key-quality.ts";
-import { keyShape } from "../domain/key-shape.ts";
-import {
-  type ExampleRecord,
-  findObservedNamespaces,
-  findPromptFingerprints,
-  findReturnedKeys,
-  readExamples,
-  readKeyObservations,
-} from "../store/key-observations.ts";
+} from "../gen/onceward/v1/tenant_admin_pb.ts";
+import type { UsedNamespace } from "../records/after-operation.ts";
+import { createKeyHashes, type KeyHashes } from "./domain/key-hashes.ts";
+import { judgeKeys, type SuspicionKind } from "./domain/key-quality.ts";
+import { type ExampleRecord, readExamples, signOf } from "./key-examples.ts";
+import { readKeyObservations } from "./key-observations.ts";
 
 /** The defects of keys as the contract names them. */
 const DEFECTS: Readonly<Record<SuspicionKind, KeyDefect>> = {
@@ -59,8 +52,6 @@ const MAX_NAMESPACES = 20;
 const MAX_EXAMPLES = 5;
 /** Rows that are read for examples: some milliseconds. */
 const MAX_ROWS = 2000;
-/** Hashes that are compared with these rows. */
-const MAX_HASHES = 1000;
 
 /** Returns a page of namespaces with what is wrong with their keys. */
 export const getKeyQuality: TenantRpc<"getKeyQuality"> = async (request, call, parts) => {
@@ -88,6 +79,41 @@ export const getKeyQuality: TenantRpc<"getKeyQuality"> = async (request, call, p
     ...(last && { nextPageToken: pageTokens.write(scope, [last.namespace]) }),
   });
 };
+
+/** Finds namespaces by one search of the primary key for each, however many days it has. */
+const listObserved = {
+  name: "list_observed_namespaces",
+  text: `
+with recursive observed (name) as (
+  (select d.namespace
+     from insight_key_days d
+    where d.tenant_id = $1::int
+      and d.namespace > $2::text
+    order by d.tenant_id, d.namespace
+    limit 1)
+  union all
+  select (select d.namespace
+            from insight_key_days d
+           where d.tenant_id = $1::int
+             and d.namespace > observed.name
+           order by d.tenant_id, d.namespace
+           limit 1)
+    from observed
+   where observed.name is not null
+)
+select name from observed where name is not null limit $3::int`,
+};
+
+/** Returns at most `limit` of a tenant's namespaces whose keys were observed, by name, after `afterName`. */
+export async function findObservedNamespaces(
+  runner: Runner,
+  tenantId: number,
+  afterName: string,
+  limit: number,
+): Promise<readonly string[]> {
+  const rows = await runner.run<{ name: string }>(listObserved, [tenantId, afterName, limit]);
+  return rows.map(({ name }) => name);
+}
 
 async function qualityOf(runner: Runner, of: UsedNamespace, hashes: KeyHashes): Promise<KeyQuality> {
   const { sinceMs, ...seen } = await readKeyObservations(runner, of.tenantId, of.namespace);
@@ -125,41 +151,4 @@ function exampleMessage({ key, fingerprint, firstClaimedAtMs }: ExampleRecord): 
     firstClaimedAt: timestamp(firstClaimedAtMs),
     ...(fingerprint && { fingerprint }),
   });
-}
-
-/** Returns whether a record shows the sign of a defect. */
-async function signOf(
-  kind: SuspicionKind,
-  runner: Runner,
-  of: UsedNamespace,
-  hashes: KeyHashes,
-): Promise<(record: ExampleRecord) => boolean> {
-  const ofPromptFingerprint = async (isCounted: boolean) => {
-    const found = asSet(await findPromptFingerprints(runner, of, { isCounted, limit: MAX_HASHES }));
-    return ({ fingerprint }: ExampleRecord) =>
-      fingerprint !== undefined && found.has(hashes.ofFingerprint(of, fingerprint).toString("hex"));
-  };
-  const shapeOf = ({ key, firstClaimedAtMs }: ExampleRecord) => keyShape(key, firstClaimedAtMs);
-  switch (kind) {
-    case "newKeyPerRetry":
-      return ofPromptFingerprint(false);
-    case "attemptInKey": {
-      const isCounted = await ofPromptFingerprint(true);
-      return (record) => shapeOf(record).isAttempt || isCounted(record);
-    }
-    case "timeInKey":
-      return (record) => shapeOf(record).isTime;
-    case "uuidPerClaim":
-      return (record) => ["random", "prompt"].includes(shapeOf(record).uuid);
-    case "noFingerprints":
-      return ({ fingerprint }) => fingerprint === undefined;
-    case "repeatsAfterExpiry": {
-      const returned = asSet(await findReturnedKeys(runner, of, MAX_HASHES));
-      return ({ key }) => returned.has(hashes.ofKey(of, key).toString("hex"));
-    }
-  }
-}
-
-function asSet(found: readonly Buffer[]): ReadonlySet<string> {
-  return new Set(found.map((hash) => hash.toString("hex")));
 }

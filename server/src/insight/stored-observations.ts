@@ -1,6 +1,6 @@
-import type { Runner } from "../../database/pool.ts";
-import { fromRow, type RowOf } from "../../database/rows.ts";
-import type { ClaimsOfDay, LateOfDay, Observations } from "../domain/observations.ts";
+import type { Runner } from "../database/pool.ts";
+import { fromRow, type RowOf } from "../database/rows.ts";
+import type { ClaimsOfDay, LateOfDay, Observations } from "./domain/observations.ts";
 
 /**
  * Sums the hours of each namespace by day and retention. `$3` is the number of days. There is no join of sums with sums: with wrong

@@ -1,4 +1,4 @@
-import type { Runner } from "../../database/pool.ts";
+import type { Runner } from "../database/pool.ts";
 import {
   bigintArray,
   byteaArray,
@@ -6,10 +6,10 @@ import {
   intArray,
   smallintArray,
   textArray,
-} from "../../database/sql-arrays.ts";
-import type { UsedNamespace } from "../../records/after-operation.ts";
-import { equalKeys } from "../../records/engine/record-sql.ts";
-import type { ShapeCounts } from "../domain/key-quality.ts";
+} from "../database/sql-arrays.ts";
+import type { UsedNamespace } from "../records/after-operation.ts";
+import { equalKeys } from "../records/engine/record-sql.ts";
+import type { ShapeCounts } from "./domain/key-quality.ts";
 import type { Sample, SampleId } from "./samples.ts";
 
 /** A key of a sample. Hashes are keyed with the pepper: 16 bytes. Instants are milliseconds since the Unix epoch. */
