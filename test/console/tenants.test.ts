@@ -191,7 +191,7 @@ describeInBrowser("The screens Tenants and Tenant", () => {
     );
     await page.reload();
     await untilLoaded(page);
-    expect(await chart.innerText()).toMatch(/Claimed: \d+.*Duplicates stopped: 7/s);
+    expect(await chart.innerText()).toMatch(/Granted: \d+.*Duplicates stopped: 7/s);
     await chart.scrollIntoViewIfNeeded();
     await expectAccessible(page);
     await screenshot(page, "tenant-busy");
