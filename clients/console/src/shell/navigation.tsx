@@ -42,7 +42,7 @@ export function Navigation() {
                 <li key={href}>
                   <Link
                     href={href}
-                    {...(isCurrent(href, location) && { "aria-current": "page", ref: scrollTo })}
+                    {...(isCurrent(href, location) && { "aria-current": "page", ref: keepInSight })}
                   >
                     <svg viewBox="0 0 16 16" aria-hidden="true">
                       <path d={ICONS[href]} />
@@ -60,12 +60,16 @@ export function Navigation() {
   );
 }
 
-/** Scrolls the links so that one is seen: in a narrow window they are a line that can be longer than the window. */
-function scrollTo(link: HTMLElement | null): void {
+/** Keeps a link in the middle at each width: in a narrow window the links are a line that can be longer than the window. */
+function keepInSight(link: HTMLElement | null): (() => void) | undefined {
   const bar = link?.closest("nav");
-  if (!link || !bar) return;
-  const [seen, own] = [bar.getBoundingClientRect(), link.getBoundingClientRect()];
-  if (own.left < seen.left || own.right > seen.right) bar.scrollLeft += own.left - seen.left;
+  if (!link || !bar) return undefined;
+  const observer = new ResizeObserver(() => {
+    const [seen, own] = [bar.getBoundingClientRect(), link.getBoundingClientRect()];
+    bar.scrollLeft += own.left - seen.left - (seen.width - own.width) / 2;
+  });
+  observer.observe(bar);
+  return () => observer.disconnect();
 }
 
 /** How many records wait for a person. */
