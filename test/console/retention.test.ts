@@ -140,3 +140,9 @@ describeInBrowser("The retention of a namespace", () => {
     await page.getByLabel("Late keys").waitFor();
   });
 });
+    // Too few days show how many come later than 12 hours: the picture claims no more than the table.
+    await page.getByLabel("Key retention", { exact: true }).fill("12h");
+    await page.getByText("The numbers as a table").first().click();
+    await page.getByRole("row", { name: /^24h – 48h at least \d/ }).waitFor();
+    const late = page.getByRole("row", { name: /^Late duplicates a month/ });
+    expect(await late.innerText()).toMatch(/not known/);
