@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import type { FieldMask } from "@bufbuild/protobuf/wkt";
-import { databaseNowMs, isOutdated } from "../../access/authority.ts";
+import { isOutdated } from "../../access/authority.ts";
 import type { Call } from "../../access/call.ts";
 import type { Runner } from "../../database/pool.ts";
 import { updateTenant } from "../../database/tenants/tenants.ts";
@@ -9,7 +9,12 @@ import { fieldsOf, type PolicyOverrides, resolvePolicy } from "../../domain/poli
 import { boundsInForce, policyViolations, WIDEST_BOUNDS } from "../../domain/policy-bounds.ts";
 import { MAX_DECLARED_NAMESPACES } from "../../domain/quotas.ts";
 import { POLICY_SETTLES_MS } from "../../domain/statement-times.ts";
-import type { NamespaceResource, Tenant, TenantResource } from "../../domain/tenant.ts";
+import {
+  databaseNowMs,
+  type NamespaceResource,
+  type Tenant,
+  type TenantResource,
+} from "../../domain/tenant.ts";
 import { Violations } from "../../domain/violations.ts";
 import type { Policy } from "../../gen/onceward/v1/policy_pb.ts";
 import {
