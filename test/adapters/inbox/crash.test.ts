@@ -144,7 +144,7 @@ test("run with completeIn, killed at any step: the relay delivers only committed
   expect(await pendingRows()).toEqual([]);
 });
 
-test("run with completeIn, killed from its commit on and redelivered early: one effect, one value", {
+test("run with completeIn, killed from its commit on, redelivered early: one effect, one value", {
   timeout: TIMEOUT_MS,
 }, async () => {
   await killBeforeEachStep(async (dieBefore) => {
