@@ -14,12 +14,13 @@ import {
   stringSerializers,
 } from "@platformatic/kafka";
 import type { Admin } from "kafkajs";
-import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { type ConsumeOptions, consumeOnce, withKey } from "../../clients/typescript/src/kafka.ts";
 import { cutOff, type Guarded, useGuards } from "../adapters/consumers/fixtures.ts";
 import { KEY_OF_2022 } from "../support/adapters/consumer-suite.ts";
 import { type RunningKafka, startKafka } from "./kafka.ts";
 import type { KafkaWorkerSettings } from "./kafka-worker.ts";
+import { BROKER_JARS } from "./programs.ts";
 
 type Text = Message<string, string, string, string>;
 
@@ -27,7 +28,7 @@ const newGuard = useGuards();
 const soon = { timeout: 30_000, interval: 50 };
 const WORKER = fileURLToPath(new URL("kafka-worker.ts", import.meta.url));
 
-describe.runIf(inject("brokerJars") !== "")("A consumer of @platformatic/kafka", () => {
+describe.runIf(BROKER_JARS !== "")("A consumer of @platformatic/kafka", () => {
   let kafka: RunningKafka;
   let admin: Admin;
   let producer: Producer<string, string, string, string>;

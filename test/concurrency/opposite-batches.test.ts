@@ -8,7 +8,7 @@ import { readMetrics } from "../support/servers/metrics.ts";
 import { startTestServer, type TestServer } from "../support/servers/server.ts";
 import { createTenant } from "../support/servers/tenants.ts";
 
-const ROUNDS = 40;
+const ROUNDS = 10;
 const KEYS = 200;
 
 let database: TestDatabase;
