@@ -3,20 +3,19 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import type { IdempotencyClient } from "../support/calls/clients.ts";
 import { connectCrowd } from "../support/calls/crowd.ts";
 import { endLeases, granted, grantsAmong } from "../support/calls/records.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { useDatabase } from "../support/database/use-database.ts";
 import { startTestServer, type TestServer } from "../support/servers/server.ts";
 import { createTenant, type TestTenant } from "../support/servers/tenants.ts";
 
 const CROWD = 100;
 const ROUNDS = 5;
 
-let database: TestDatabase;
+const database = useDatabase();
 let servers: TestServer[];
 let tenant: TestTenant;
 let crowd: IdempotencyClient[];
 
 beforeAll(async () => {
-  database = await createTestDatabase();
   servers = await Promise.all([startTestServer(database.url), startTestServer(database.url)]);
   tenant = await createTenant(database);
   crowd = await connectCrowd(servers, tenant.apiKey, CROWD);
@@ -24,7 +23,6 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await Promise.all(servers?.map((server) => server.stop()) ?? []);
-  await database?.drop();
 });
 
 /** All clients claim one key at once, each with another claim id. */

@@ -42,6 +42,7 @@ import { openStorePool } from "../support/database/connections.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
 import { anyTurn } from "../support/database/jobs.ts";
 import { countRows } from "../support/database/time.ts";
+import { useDatabase } from "../support/database/use-database.ts";
 import { readMetrics } from "../support/servers/metrics.ts";
 import { startTestServer, type TestServer } from "../support/servers/server.ts";
 import {
@@ -59,11 +60,10 @@ const RETENTION_S = 600;
 /** As long as a row stays after its retention ended, and more. */
 const ENDED_S = RETENTION_S + 600;
 
-let database: TestDatabase;
+const database = useDatabase();
 let server: TestServer;
 
 beforeAll(async () => {
-  database = await createTestDatabase();
   await useSettableClock(database);
   const tuning = { heartbeatMs: LOOK_MS, degradedLookMs: LOOK_MS };
   server = await startTestServer(
@@ -80,7 +80,6 @@ beforeEach(async () => {
 
 afterAll(async () => {
   await server?.stop();
-  await database?.drop();
 });
 
 async function untilMovedBy(minutes: number): Promise<void> {

@@ -2,21 +2,17 @@ import { createOnceward, type Onceward } from "@onceward/client";
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from "vitest";
 import { completeIn, deliverCompletions } from "../../../clients/typescript/src/inbox.ts";
 import { endLeases } from "../../support/calls/records.ts";
-import { createTestDatabase, type TestDatabase } from "../../support/database/database.ts";
-import { startTestServer, type TestServer } from "../../support/servers/server.ts";
 import { createTenant, type TestTenant } from "../../support/servers/tenants.ts";
+import { useServer } from "../../support/servers/use-server.ts";
 import { type CallerDatabase, createCallerDatabase } from "./caller-database.ts";
 import { openTransactions, type Transactions } from "./transactions.ts";
 
-let service: TestDatabase;
-let server: TestServer;
+const { database: service, server } = useServer();
 let caller: CallerDatabase;
 let db: Transactions;
 let keys = 0;
 
 beforeAll(async () => {
-  service = await createTestDatabase();
-  server = await startTestServer(service.url);
   caller = await createCallerDatabase();
   db = openTransactions(caller.url);
 });
@@ -24,8 +20,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await db?.[Symbol.asyncDispose]();
   await caller?.drop();
-  await server?.stop();
-  await service?.drop();
 });
 
 // A database's completions belong to one tenant; each test has a new database.
