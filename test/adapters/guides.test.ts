@@ -39,9 +39,7 @@ beforeAll(async () => {
   }
 });
 
-afterAll(async () => {
-  await rm(dir, { recursive: true, force: true });
-});
+afterAll(() => rm(dir, { recursive: true, force: true }));
 
 test("every snippet of the guides belongs to a program, and is well-typed", async () => {
   const pages = await readdir(join(ROOT, GUIDES));

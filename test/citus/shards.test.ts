@@ -41,9 +41,7 @@ beforeAll(async () => {
   pool = openPool({ databaseUrl: database.url, size: 12, throughPgBouncer: false });
 });
 
-afterAll(async () => {
-  await pool?.close();
-});
+afterAll(() => pool?.close());
 
 /**
  * Opens a store, and records the statements on records that it sends.
@@ -154,9 +152,7 @@ describe("statements on shards", () => {
     ({ store, shards, sent } = await openStore());
   });
 
-  afterAll(async () => {
-    await shards?.close();
-  });
+  afterAll(() => shards?.close());
 
   test("each statement of a batch of claims touches one shard, and tokens rise", async () => {
     const [before] = await database.query<{ token: string }>(

@@ -21,9 +21,7 @@ beforeAll(async () => {
   await database.query(FILL, [id]);
 });
 
-afterAll(async () => {
-  await Promise.all(servers?.map((server) => server.stop()) ?? []);
-});
+afterAll(() => Promise.all(servers?.map((server) => server.stop()) ?? []));
 
 const FILL = `
 insert into records (tenant_id, namespace, key, fencing_token, state, attempt, holds_on_lease_expiry, accepts_ambiguous,

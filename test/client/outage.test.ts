@@ -14,9 +14,7 @@ beforeAll(async () => {
   server = await startTestServer(database.url);
 });
 
-afterAll(async () => {
-  await server?.stop();
-});
+afterAll(() => server?.stop());
 
 const operation = { namespace: "charges", key: "order-1" };
 

@@ -18,9 +18,7 @@ beforeAll(async () => {
   second = await startTestServer(database.url);
 });
 
-afterAll(async () => {
-  await second?.stop();
-});
+afterAll(() => second?.stop());
 
 /** The way to a replica, and what the client sent on it. */
 interface Way {

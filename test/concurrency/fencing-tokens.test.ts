@@ -18,9 +18,7 @@ beforeAll(async () => {
   tenant = await createTenant(database);
 });
 
-afterAll(async () => {
-  await Promise.all(servers?.map((server) => server.stop()) ?? []);
-});
+afterAll(() => Promise.all(servers?.map((server) => server.stop()) ?? []));
 
 test("tokens rise strictly under many concurrent claims and releases on several servers", async () => {
   const id = { namespace: "charges", key: "storm" };

@@ -21,9 +21,7 @@ beforeAll(async () => {
   crowd = await connectCrowd(servers, tenant.apiKey, CROWD);
 });
 
-afterAll(async () => {
-  await Promise.all(servers?.map((server) => server.stop()) ?? []);
-});
+afterAll(() => Promise.all(servers?.map((server) => server.stop()) ?? []));
 
 /** All clients claim one key at once, each with another claim id. */
 function allClaim(key: string, clients = crowd) {

@@ -23,9 +23,7 @@ beforeAll(async () => {
   [forwards, backwards] = crowd as [IdempotencyClient, IdempotencyClient];
 });
 
-afterAll(async () => {
-  await Promise.all(servers?.map((server) => server.stop()) ?? []);
-});
+afterAll(() => Promise.all(servers?.map((server) => server.stop()) ?? []));
 
 /** Returns the tokens that a batch of claims was granted, by key. Expects that no item failed. */
 function tokensOf(keys: readonly string[], { items }: BatchResponse): Map<string, bigint> {

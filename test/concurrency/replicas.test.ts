@@ -19,9 +19,7 @@ beforeAll(async () => {
   [one, two] = clients as [IdempotencyClient, IdempotencyClient];
 });
 
-afterAll(async () => {
-  await Promise.all(servers?.map((server) => server.stop()) ?? []);
-});
+afterAll(() => Promise.all(servers?.map((server) => server.stop()) ?? []));
 
 test("a change by one replica is visible on another replica at once", async () => {
   for (let round = 0; round < 20; round++) {

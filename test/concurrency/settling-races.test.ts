@@ -23,9 +23,7 @@ beforeAll(async () => {
   [holder, ...others] = crowd as [IdempotencyClient, ...IdempotencyClient[]];
 });
 
-afterAll(async () => {
-  await Promise.all(servers?.map((server) => server.stop()) ?? []);
-});
+afterAll(() => Promise.all(servers?.map((server) => server.stop()) ?? []));
 
 /** Returns the answer of a call, or the reason of its refusal. */
 async function reasonOf(call: Promise<unknown>): Promise<string> {

@@ -33,9 +33,7 @@ beforeAll(async () => {
   tenant = await createTenant(database);
 });
 
-afterAll(async () => {
-  await server?.end();
-});
+afterAll(() => server?.end());
 
 /** The documented names: each exists, and changes when its event happens. */
 const MOVED_BY_A_CLAIM = [

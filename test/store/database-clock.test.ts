@@ -39,7 +39,7 @@ import { RELEASE } from "../support/calls/resolutions.ts";
 import { complete, grant, lookUp, ORDER, success } from "../support/calls/verbs.ts";
 import { setClockAhead, useSettableClock } from "../support/database/clock.ts";
 import { openStorePool } from "../support/database/connections.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { createDatabaseOfTest, type TestDatabase } from "../support/database/database.ts";
 import { anyTurn } from "../support/database/jobs.ts";
 import { countRows } from "../support/database/time.ts";
 import { useDatabase } from "../support/database/use-database.ts";
@@ -78,9 +78,7 @@ beforeEach(async () => {
   await untilMovedBy(0);
 });
 
-afterAll(async () => {
-  await server?.stop();
-});
+afterAll(() => server?.stop());
 
 async function untilMovedBy(minutes: number): Promise<void> {
   const moved = async () => (await readMetrics(server)).get("onceward_database_clock_moved_seconds");
@@ -450,8 +448,7 @@ test("a clock just set ahead lets no claim take over a record that ends only by 
 
 /** A database with a clock to set, and no server that deletes the rows of replicas which it takes for gone. */
 async function createUnserved(): Promise<TestDatabase> {
-  const unserved = await createTestDatabase();
-  onTestFinished(() => unserved.drop());
+  const unserved = await createDatabaseOfTest();
   await useSettableClock(unserved);
   return unserved;
 }
@@ -542,8 +539,7 @@ test("replicas that start at the same time do not confirm a wrong clock to each 
 });
 
 test("replicas that all start with the clock 30 days ahead delete and grant nothing", async () => {
-  const own = await createTestDatabase();
-  onTestFinished(() => own.drop());
+  const own = await createDatabaseOfTest();
   await useSettableClock(own);
   const start = async () => {
     const env = { ONCEWARD_SWEEP_INTERVAL: "100ms" };

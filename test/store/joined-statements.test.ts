@@ -16,9 +16,7 @@ beforeAll(async () => {
   );
 });
 
-afterAll(async () => {
-  await pool?.close();
-});
+afterAll(() => pool?.close());
 
 beforeEach(() => database.query("truncate notes"));
 

@@ -26,9 +26,7 @@ beforeAll(async () => {
   client = connectClient(server, apiKey);
 });
 
-afterAll(async () => {
-  await server?.end();
-});
+afterAll(() => server?.end());
 
 function idOf(index: number) {
   return { namespace: "reports", key: `report-${index}` };

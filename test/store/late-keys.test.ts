@@ -25,9 +25,7 @@ beforeAll(async () => {
   pool = openPool({ databaseUrl: database.url, size: 2, throughPgBouncer: false });
 });
 
-afterAll(async () => {
-  await pool?.close();
-});
+afterAll(() => pool?.close());
 
 /** Returns a claim that may begin a new life until some time after the database's clock. */
 async function claimUntil(key: string, afterMs: number): Promise<ClaimCommand> {

@@ -34,9 +34,7 @@ beforeAll(async () => {
   await fillBehindThePlans();
 });
 
-afterAll(async () => {
-  await pool?.close();
-});
+afterAll(() => pool?.close());
 
 /**
  * Plans every statement while the table is empty, as its statistics say, and then fills it, as in the busy hour

@@ -59,9 +59,7 @@ beforeAll(async () => {
   );
 });
 
-afterAll(async () => {
-  await pool?.close();
-});
+afterAll(() => pool?.close());
 
 beforeEach(() => {
   bytesWritten = [];

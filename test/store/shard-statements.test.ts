@@ -24,9 +24,7 @@ beforeAll(async () => {
   await findResolved({ pool: recorded(pool) }, [idOf("alone")]);
 });
 
-afterAll(async () => {
-  await pool?.close();
-});
+afterAll(() => pool?.close());
 
 function recorded(of: Pool): Pool {
   return {

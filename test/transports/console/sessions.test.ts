@@ -26,9 +26,7 @@ beforeAll(async () => {
   other = await startTestServer(database.url, {}, { credentialAgeMs: 200 });
 });
 
-afterAll(async () => {
-  await Promise.all([server?.stop(), other?.stop()]);
-});
+afterAll(() => Promise.all([server?.stop(), other?.stop()]));
 
 /** Signs in as an administrator of a new tenant, on one replica; both replicas know the session. */
 async function newSession() {
