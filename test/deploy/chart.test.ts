@@ -70,15 +70,6 @@ describe.runIf(tools).each(valueSets)("the chart with %s", (name) => {
 });
 
 describe.runIf(tools)("the chart", () => {
-  test("is checked by schemas that refuse a field that Kubernetes does not know", async () => {
-    const text = await renderText(helm, join(CHART, "ci", "minimal.yaml"));
-    const broken = text.replace("maxUnavailable: 0", "maxUnavailable: 0\n      maxSurplus: 1");
-    expect(broken).not.toBe(text);
-    for (const version of KUBERNETES_VERSIONS) {
-      expect((await conform(broken, version)).summary).toMatchObject({ invalid: 1 });
-    }
-  });
-
   test("probes paths that the management port answers, with and without TLS", async () => {
     const management = createManagementServer({
       metrics: createMetrics("0.0.0"),
