@@ -1,8 +1,10 @@
 import { parseApiKey } from "../src/access/api-key.ts";
 import { storedSecret } from "../src/access/pepper.ts";
+import { insertApiKey } from "../src/admin/keys/create-api-key.ts";
+import { lockApiKey } from "../src/admin/keys/revoke-api-key.ts";
 import type { Config } from "../src/config/config.ts";
 import { openPool } from "../src/database/pool.ts";
-import { findApiKeys, insertApiKey, lockApiKey, storeKeyDigest } from "../src/database/tenants/api-keys.ts";
+import { findApiKeys, storeKeyDigest } from "../src/database/tenants/api-keys.ts";
 import { ensureTenant, lockTenant } from "../src/database/tenants/tenants.ts";
 import type { Role } from "../src/domain/tenant.ts";
 import { DEMO_TENANT } from "./banner.ts";

@@ -52,7 +52,7 @@ describeAdministration("the attempts of a record", (world) => {
     const { fencingToken } = await grant(one.caller, { owner: "d", acceptAmbiguous: true });
     expect(await attempts(one)).toEqual(["1 a SUPERSEDED", "2 c GIVEN_BACK (still open)", "2 d HELD"]);
     await one.caller.complete({ ...ORDER, fencingToken, result: success("done") });
-    expect(await attempts(one)).toEqual(["1 a SUPERSEDED", "2 c GIVEN_BACK (still open)", "2 d COMPLETED"]);
+    expect(await attempts(one)).toEqual(["1 a SUPERSEDED", "2 c GIVEN_BACK (still open)", "2 d SETTLED"]);
   });
 
   const kept = async ({ tenant }: AdministeredTenant) =>

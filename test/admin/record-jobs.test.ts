@@ -1,6 +1,7 @@
 import { inspect } from "node:util";
 import { expect, onTestFinished, test } from "vitest";
-import { advanceRecordJob, insertRecordJob, takeRecordJob } from "../../server/src/admin/jobs/record-jobs.ts";
+import { advanceRecordJob, takeRecordJob } from "../../server/src/admin/jobs/job-queue.ts";
+import { insertRecordJob } from "../../server/src/admin/jobs/record-jobs.ts";
 import { createJobScheduler } from "../../server/src/admin/jobs/scheduler.ts";
 import { workBatch } from "../../server/src/admin/jobs/work-batch.ts";
 import { createJobWorker } from "../../server/src/admin/jobs/worker.ts";

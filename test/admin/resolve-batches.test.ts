@@ -1,6 +1,7 @@
 import { expect, onTestFinished, test } from "vitest";
+import { findRecordJob } from "../../server/src/admin/jobs/get-record-job.ts";
 import { writeJobResolution } from "../../server/src/admin/jobs/job-resolution.ts";
-import { findRecordJob, insertRecordJob } from "../../server/src/admin/jobs/record-jobs.ts";
+import { insertRecordJob } from "../../server/src/admin/jobs/record-jobs.ts";
 import { workBatch } from "../../server/src/admin/jobs/work-batch.ts";
 import { createJobWorker } from "../../server/src/admin/jobs/worker.ts";
 import type { Resolution } from "../../server/src/admin/records/resolution.ts";

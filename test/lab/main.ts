@@ -18,6 +18,7 @@ export const LAB: Readonly<Record<string, { readonly does: string; readonly run:
     promises: { does: "each documented limit has a test", run: () => import("./promises/main.ts") },
     insight: { does: "how often advice about retention is true", run: () => import("./insight/main.ts") },
     keys: { does: "how often suspicions of keys are true", run: () => import("./insight/keys-main.ts") },
+    sql: { does: "the final text of each SQL statement, or of one", run: () => import("./sql.ts") },
     traffic: { does: "weeks of traffic for the server of npm start", run: () => import("./traffic/main.ts") },
     way: {
       does: "the files that a granted claim enters",

@@ -47,7 +47,6 @@ const FEATURES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   citus: {},
   console: {},
   doctor: {
-    admin: "its RPC is one of the operator's",
     citus: "a check asks the nodes",
     encryption: "a check counts what no key decrypts",
   },

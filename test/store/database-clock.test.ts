@@ -9,10 +9,11 @@ import {
   ListRecordsRequest_Order,
 } from "../../clients/typescript/src/gen/onceward/v1/tenant_admin_pb.ts";
 import { RecordJob_State } from "../../clients/typescript/src/gen/onceward/v1/tenant_pb.ts";
-import { insertRecordJob, takeRecordJob } from "../../server/src/admin/jobs/record-jobs.ts";
+import { takeRecordJob } from "../../server/src/admin/jobs/job-queue.ts";
+import { insertRecordJob } from "../../server/src/admin/jobs/record-jobs.ts";
 import { workBatch } from "../../server/src/admin/jobs/work-batch.ts";
 import { createAmbiguousCounter } from "../../server/src/admin/records/ambiguous-counter.ts";
-import { addUsage } from "../../server/src/admin/usage/stored-usage.ts";
+import { addUsage } from "../../server/src/admin/usage/add-usage.ts";
 import { USAGE_COUNTERS, type UsageCounter } from "../../server/src/admin/usage/usage.ts";
 import { createHeartbeat } from "../../server/src/background/heartbeat.ts";
 import { CommitWatch } from "../../server/src/database/commit-watch.ts";

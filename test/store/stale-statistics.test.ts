@@ -1,7 +1,10 @@
 import { readdir, readFile } from "node:fs/promises";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { MAX_EXAMINED_FOR_LIFE, mayHaveLiveRecords } from "../../server/src/admin/jobs/restamp-records.ts";
-import { readUsage } from "../../server/src/admin/usage/stored-usage.ts";
+import {
+  MAX_EXAMINED_FOR_LIFE,
+  mayHaveLiveRecords,
+} from "../../server/src/admin/namespaces/delete-namespace.ts";
+import { readUsage } from "../../server/src/admin/usage/get-usage.ts";
 import { openPool, type Pool } from "../../server/src/database/pool.ts";
 import { CROWDED_TENANT, fillTables } from "../support/database/crowded-tables.ts";
 import { isOtherPostgres, isPostgresBetween, type TestDatabase } from "../support/database/database.ts";

@@ -26,12 +26,17 @@ const MAX_SKEW_MS = 2000;
 /** Checks that the address accepts connections. @param check the name of the check. */
 export async function checkConnection(address: URL, check = "connection"): Promise<Check> {
   const startedMs = performance.now();
-  const socket = connectTcp(endpointOf(address));
+  const isSocket = address.protocol === "unix:";
+  const socket = isSocket ? connectTcp(address.pathname) : connectTcp(endpointOf(address));
   try {
     await once(socket, "connect", { signal: AbortSignal.timeout(STEP_TIMEOUT_MS) });
     return { check, result: "ok", detail: `accepted after ${since(startedMs)}` };
   } catch (error) {
-    return { check, result: "error", detail: `${address.host}: ${reasonOf(error)}` };
+    return {
+      check,
+      result: "error",
+      detail: `${isSocket ? address.pathname : address.host}: ${reasonOf(error)}`,
+    };
   } finally {
     socket.destroy();
   }
@@ -40,6 +45,7 @@ export async function checkConnection(address: URL, check = "connection"): Promi
 /** Checks the certificate of an https address; warns of plain text to another machine. */
 export async function checkTls(address: URL): Promise<Check> {
   const check = "TLS";
+  if (address.protocol === "unix:") return { check, result: "ok", detail: "none: a socket of this machine" };
   if (address.protocol === "http:") {
     const detail = "none: API keys and results are sent in plain text";
     return { check, result: isLoopback(address) ? "ok" : "warning", detail };

@@ -148,26 +148,41 @@ func TestASecondDeliveryGetsTheFirstValue(t *testing.T) {
 
 func TestAnErrorUndoesTheWritesAlthoughTheTransactionCommits(t *testing.T) {
 	forEachDriver(t, func(t *testing.T, with driver) {
-		failed := errors.New("declined")
-		tx := with.begin(t)
-		_, err := oncewardinbox.Once(t.Context(), tx.inbox, message, func(ctx context.Context) (string, error) {
-			if _, err := note(tx, "lost")(ctx); err != nil {
-				return "", err
+		for _, each := range []struct {
+			message oncewardinbox.Message
+			next    oncewardinbox.Result[string]
+		}{
+			{message, oncewardinbox.Result[string]{Value: "next"}},
+			{oncewardinbox.Message{Consumer: "mails", Key: "order-1", AtMostOnce: true}, oncewardinbox.Result[string]{Replayed: true}},
+		} {
+			failed := errors.New("declined")
+			tx := with.begin(t)
+			_, err := oncewardinbox.Once(t.Context(), tx.inbox, each.message, func(ctx context.Context) (string, error) {
+				if _, err := note(tx, "lost")(ctx); err != nil {
+					return "", err
+				}
+				return "", failed
+			})
+			if err != failed {
+				t.Errorf("it got %v", err)
 			}
-			return "", failed
-		})
-		if err != failed {
-			t.Errorf("it got %v", err)
-		}
-		if err := tx.commit(); err != nil {
-			t.Fatal(err)
-		}
-		if count := effects(t, with); count != 0 {
-			t.Errorf("%d effects", count)
-		}
-		tx = with.begin(t)
-		if result, err := oncewardinbox.Once(t.Context(), tx.inbox, message, note(tx, "second")); err != nil || result.Replayed {
-			t.Errorf("the next delivery got %v, %v", result, err)
+			if err := tx.commit(); err != nil {
+				t.Fatal(err)
+			}
+			if count := effects(t, with); count != 0 {
+				t.Errorf("%d effects", count)
+			}
+			tx = with.begin(t)
+			if result, err := oncewardinbox.Once(t.Context(), tx.inbox, each.message, note(tx, "next")); err != nil || result != each.next {
+				t.Errorf("the next delivery got %v, %v", result, err)
+			}
+			each.message.Key = "order-2"
+			for _, replayed := range []bool{false, true} {
+				result, err := oncewardinbox.Once(t.Context(), tx.inbox, each.message, note(tx, "second"))
+				if err != nil || result.Value != "second" || result.Replayed != replayed {
+					t.Errorf("a delivery of another message got %v, %v", result, err)
+				}
+			}
 		}
 	})
 }

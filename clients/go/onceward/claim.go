@@ -42,7 +42,7 @@ type Claim struct {
 // The phases of a claim.
 const (
 	mayHaveBegun int32 = iota
-	// The effect begins only after Begin was called: the claim marks this, and took over no unknown outcome.
+	// The mark of Begin can't be stored, and the claim took over no unknown outcome.
 	notBegun
 	// The claim ends without an effect.
 	neverBegins
@@ -73,12 +73,16 @@ func (c *Claim) Begin(ctx context.Context) error {
 	if !c.marksBegin || c.isMarked.Load() {
 		return nil
 	}
-	c.phase.CompareAndSwap(notBegun, mayHaveBegun) // A mark whose answer is lost may be stored.
+	isFirst := c.phase.CompareAndSwap(notBegun, mayHaveBegun)
 	if c.phase.Load() == neverBegins {
 		return leaseLost(c.ref()) // A function that was abandoned before it began may still run.
 	}
 	err := c.renew(ctx, &oncewardv1.ExtendLeaseRequest{Begin: true})
-	c.isMarked.Store(err == nil)
+	if err == nil {
+		c.isMarked.Store(true)
+	} else if refused, isOwn := err.(*Error); isFirst && isOwn && !refused.mayHaveHappened() && !c.isMarked.Load() {
+		c.phase.Store(notBegun) // A mark whose answer is lost may be stored.
+	}
 	return err
 }
 

@@ -58,9 +58,9 @@ type Client struct {
 	leases     map[*lease]struct{}
 }
 
-// New returns a client of the service at an address such as "http://localhost:50051"; with "https:", over TLS. Several replicas
-// are separated by commas, "http://a:50051,http://b:50051": calls go to each in turn, but for those that can't be reached, which
-// are tried again beside the calls. Nothing is connected yet.
+// New returns a client of the service at an address such as "http://localhost:50051"; with "https:", over TLS; or at a Unix socket,
+// "unix:/run/onceward/onceward.sock". Several replicas are separated by commas, "http://a:50051,http://b:50051": calls go to each in
+// turn, but for those that can't be reached, which are tried again beside the calls. Nothing is connected yet.
 //
 // Fails with ErrInvalidRequest for an invalid address or option.
 func New(address string, options Options) (*Client, error) {

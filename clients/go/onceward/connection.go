@@ -47,6 +47,9 @@ func connect(replicas replicas, encrypted bool, options Options) (*grpc.ClientCo
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: pingInterval, Timeout: pingTimeout}),
 	}
 	if len(replicas) == 1 {
+		if strings.HasPrefix(replicas[0], "unix:") {
+			return grpc.NewClient(replicas[0], settings...)
+		}
 		return grpc.NewClient("dns:///"+replicas[0], settings...)
 	}
 	settings = append(settings, grpc.WithResolvers(replicas), grpc.WithDefaultServiceConfig(inTurn))
@@ -87,9 +90,12 @@ func parseAddresses(addresses string) (found replicas, encrypted bool, refused *
 	return found, encrypted, nil
 }
 
-// parseAddress returns the host and port of a URL, and whether its connection is encrypted.
+// parseAddress returns the host and port of a URL, or a Unix socket, and whether its connection is encrypted.
 func parseAddress(address string) (target string, encrypted bool, refused *Error) {
 	parsed, err := url.Parse(address)
+	if err == nil && parsed.Scheme == "unix" && parsed.Host == "" && strings.HasPrefix(parsed.Path, "/") {
+		return "unix:" + parsed.Path, false, nil
+	}
 	if err != nil || (parsed.Scheme != "http" && parsed.Scheme != "https") || parsed.Hostname() == "" {
 		description := fmt.Sprintf("must be a URL such as \"http://localhost:50051\", is %q", truncateUTF8(address, 256))
 		return "", false, invalidRequest(Violation{"address", description})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -32,7 +33,12 @@ type replica struct {
 
 func startReplica(t *testing.T, service *oncewardtest.Service) *replica {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	return startReplicaOn(t, service, "tcp", "127.0.0.1:0")
+}
+
+func startReplicaOn(t *testing.T, service *oncewardtest.Service, network, address string) *replica {
+	t.Helper()
+	listener, err := net.Listen(network, address)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,6 +118,27 @@ func TestACallThatHasNoAnswerWhenItsClientClosesEnds(t *testing.T) {
 	}
 	if err := <-ended; status.Code(err) != codes.Canceled {
 		t.Errorf("the call ended with %v", err)
+	}
+}
+
+func TestCallsReachAReplicaOverItsUnixSocket(t *testing.T) {
+	service := oncewardtest.New(t, oncewardtest.Options{})
+	path := filepath.Join(t.TempDir(), "onceward.sock")
+	local, other := startReplicaOn(t, service, "unix", path), startReplica(t, service)
+	for _, address := range []string{"unix:" + path, "unix://" + path, fmt.Sprintf("unix:%s, http://%s", path, other.Addr())} {
+		client, err := onceward.New(address, onceward.Options{APIKey: "key"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for before, i := local.calls.Load(), 0; local.calls.Load() == before; i++ {
+			operation := onceward.Operation{Namespace: "charges", Key: fmt.Sprint(address, i)}
+			if _, err := onceward.Run(t.Context(), client, operation, succeeds); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := client.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

@@ -25,12 +25,18 @@ from onceward.v1.idempotency_pb2 import CompleteResponse
 class Proxy:
     """A proxy in a thread, whose connections can be made to forward nothing, and stay open."""
 
-    def __init__(self, target: str) -> None:
+    def __init__(self, target: str, socket: Path | None = None) -> None:
+        """:param socket: the path of the Unix socket to listen on; ``None``: a port."""
         self._port = int(target.rsplit(":", 1)[1])
         self._open: list[asyncio.Event] = []
         self._loop = asyncio.new_event_loop()
-        self._server = self._loop.run_until_complete(asyncio.start_server(self._connected, "127.0.0.1", 0))
-        self.address = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+        if socket is None:
+            listening = asyncio.start_server(self._connected, "127.0.0.1", 0)
+        else:
+            listening = asyncio.start_unix_server(self._connected, socket)
+        self._server = self._loop.run_until_complete(listening)
+        at = self._server.sockets[0].getsockname()
+        self.address = f"unix:{at}" if socket else f"http://127.0.0.1:{at[1]}"
         self._thread = threading.Thread(target=self._loop.run_forever)
         self._thread.start()
 
@@ -129,6 +135,15 @@ def test_heartbeats_of_a_silent_connection_reach_the_service_on_a_new_one(
             assert claim.lost is None
 
         client(proxy.address, lambda run: run("charges", "order-1", charge, lease_ms=15_000))
+
+
+@pytest.mark.parametrize("client", [_threads, _aio])
+def test_calls_reach_a_replica_over_its_unix_socket(client: Callable[..., None], tmp_path: Path) -> None:
+    with TestingOnceward() as testing:
+        proxy = Proxy(testing.address, tmp_path / "onceward.sock")
+        client(proxy.address, lambda run: run("charges", "order-1", lambda _: 1))
+        proxy.close()
+        assert len(testing.records()) == 1
 
 
 @pytest.mark.parametrize("client", [_threads, _aio])

@@ -9,8 +9,8 @@ import {
   withReplaced,
 } from "../domain/operation.ts";
 import { isRefusal, Refusal } from "../domain/refusal.ts";
-import { cacheEpochOf, PolicyNotLoaded, type Principal } from "../domain/tenant.ts";
-import type { Answer, BatchHandler, Call } from "./call.ts";
+import { PolicyNotLoaded, type Principal } from "../domain/tenant.ts";
+import type { BatchHandler, Call } from "./call.ts";
 
 /**
  * Whether the call's principal has expired: nothing may be decided for the call before `Call.again` has authorized it again.
@@ -75,25 +75,16 @@ export function withCurrentPrincipal<Request, Response>(
 }
 
 /**
- * Parses requests by the policies of their namespaces: at once if the policies are loaded, so that each is looked up once. The
- * others are loaded first. If the load fails, or lasts until the principal has expired, every request fails.
+ * Returns the commands of requests, of which those are parsed again that were rejected with PolicyNotLoaded: after their policies
+ * were loaded. If the load fails, or lasts until the principal has expired, every request fails that was not refused before.
  */
-export function parseWithPolicies<Request, Command>(
-  requests: readonly Settled<Request>[],
-  call: Call,
-  parse: (request: Request, principal: Principal) => Command,
-): Answer<readonly Settled<Command>[]> {
-  const parsed = mapSettled(requests, (request) => parse(request, call.principal));
-  return parsed.some(isNotLoaded) ? parseLoaded(requests, parsed, call, parse) : parsed;
-}
-
-/** Loads the missing policies, and parses the requests that need them. */
-async function parseLoaded<Request, Command>(
+export async function withLoadedPolicies<Request, Command>(
   requests: readonly Settled<Request>[],
   parsed: readonly Settled<Command>[],
   call: Call,
   parse: (request: Request, principal: Principal) => Command,
 ): Promise<readonly Settled<Command>[]> {
+  if (!parsed.some(isNotLoaded)) return parsed;
   const { principal } = call;
   const missing = new Set(parsed.flatMap((each) => (isNotLoaded(each) ? [each.error.namespace] : [])));
   try {
@@ -102,7 +93,9 @@ async function parseLoaded<Request, Command>(
     if (isOutdated(call))
       throw new Refusal("DEADLINE_EXCEEDED", "The deadline passed before the namespace's policy was loaded.");
   } catch (error) {
-    return requests.map((each) => (each instanceof Rejected ? each : new Rejected(error)));
+    return parsed.map((each) =>
+      each instanceof Rejected && !isNotLoaded(each) ? each : new Rejected(error),
+    );
   }
   return mapSettled(requests, (request, index) => {
     const before = parsed[index] as Settled<Command>;
@@ -132,13 +125,4 @@ export function loadPolicies(namespaces: readonly string[], call: Call): Promise
     if (isAllowed && !tenant.namespaces.isLoaded(namespace)) missing.push(namespace);
   }
   return missing.length === 0 ? undefined : tenant.namespaces.load(missing, call);
-}
-
-/**
- * Returns the time of the database's clock, in milliseconds since the Unix epoch and to some milliseconds: as read with the
- * principal's tenant, plus the time since then. NaN for an operator.
- */
-export function databaseNowMs(principal: Principal): number {
-  const epoch = cacheEpochOf(principal);
-  return epoch === undefined ? Number.NaN : epoch.databaseTimeMs + performance.now() - epoch.askedAtMs;
 }

@@ -47,9 +47,9 @@ export type Handlers<Service extends DescService> = {
 };
 
 /**
- * A value, or a promise where something has to be awaited. Only the steps of a single call return it: the pipeline, the reading of
- * its message, and `claim`, so that a unary replay from memory needs no promises and no timer, which would cost a tenth of its
- * processor time (decisions/0010). Handlers of many requests return promises, whose cost the requests share.
+ * A value, or a promise where something has to be awaited. Only the pipeline, the reading of its message, and the first step of a
+ * single claim return it, so that a replay from memory needs no promise and no timer, which would cost a tenth of its processor
+ * time (decisions/0010).
  */
 export type Answer<Value> = Value | Promise<Value>;
 

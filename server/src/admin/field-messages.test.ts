@@ -11,7 +11,7 @@ import {
   QuotasSchema,
 } from "../gen/onceward/v1/policy_pb.ts";
 import { maskedFields } from "./field-messages.ts";
-import { BOUND_MESSAGES, POLICY_MESSAGES, QUOTA_MESSAGES } from "./namespaces/policy-messages.ts";
+import { BOUND_MESSAGES, POLICY_MESSAGES, QUOTA_MESSAGES } from "./policy-messages.ts";
 
 const QUOTAS: Quotas = {
   operationsPerSecond: 1,

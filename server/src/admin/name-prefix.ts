@@ -1,3 +1,4 @@
+import type { Violations } from "../domain/violations.ts";
 import { HIGHEST } from "./records/find-records.ts";
 
 /**
@@ -10,4 +11,10 @@ export function rangeOfPrefix(prefix: string): { readonly after: string; readonl
   if (prefix === "") return { after: "", before };
   const last = prefix.charCodeAt(prefix.length - 1);
   return { after: `${prefix.slice(0, -1)}${String.fromCharCode(last - 1)}${HIGHEST}`, before };
+}
+
+/** Parses the text with which names begin. Adds a violation if no name begins with it. */
+export function parsePrefix({ namePrefix }: { readonly namePrefix: string }, violations: Violations): string {
+  if (namePrefix !== "") violations.name("name_prefix", namePrefix);
+  return namePrefix;
 }

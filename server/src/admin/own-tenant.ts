@@ -81,11 +81,3 @@ export function tenantOfNamespace(
   violations.throwIfAny();
   return administeredNamespace(call, name);
 }
-
-/** Returns the refusal of a request for a namespace without a policy of its own. */
-export function namespaceNotFound(): Refusal {
-  return new Refusal(
-    "NAMESPACE_NOT_FOUND",
-    "The namespace was never declared; it follows the tenant's policy.",
-  );
-}

@@ -1,14 +1,14 @@
-import type { Admission } from "../access/admission.ts";
-import type { Handlers } from "../access/call.ts";
+import type { Call, Handlers } from "../access/call.ts";
 import { redactedConfig } from "../config/config.ts";
 import type { CoreParts } from "../core-parts.ts";
+import { createRecordTarget } from "../domain/record-target.ts";
 import { OperatorService } from "../gen/onceward/v1/operator_pb.ts";
 import { TenantAdminService } from "../gen/onceward/v1/tenant_admin_pb.ts";
 import { type Route, routesOf } from "../transport/route.ts";
 import { createPageTokens } from "./pages.ts";
 
 /** Returns the parts that RPCs of administration need. */
-export function administrationParts(core: CoreParts) {
+function administrationParts(core: CoreParts) {
   const { config } = core;
   return {
     pool: core.administrationPool,
@@ -19,8 +19,9 @@ export function administrationParts(core: CoreParts) {
     /** Receives every change, after its commit. */
     changes: core.authenticator,
     encryption: core.values,
-    /** Keys the digests of API keys, and the hashes of records' keys in audit events. */
+    /** Keys the digests of API keys, and the hashes of records' keys. */
     pepper: config.ONCEWARD_API_KEY_PEPPER,
+    recordTarget: createRecordTarget(config.ONCEWARD_API_KEY_PEPPER),
     /** Wakes the calls that wait for a record, on every replica. */
     onSettled: core.onSettled,
     /** The configuration without its secrets. */
@@ -34,27 +35,44 @@ export type AdministrationParts = ReturnType<typeof administrationParts>;
 type TenantAdmin = Handlers<typeof TenantAdminService>;
 type Operator = Handlers<typeof OperatorService>;
 
-/** The handlers of some RPCs of TenantAdminService. */
-export type TenantAdminRpcs<Name extends keyof TenantAdmin> = Pick<TenantAdmin, Name>;
+/** Handles an RPC, with the parts that RPCs of administration need. */
+type Command<Service, Name extends keyof Service> = Service[Name] extends (
+  request: infer Request,
+  call: Call,
+) => infer Reply
+  ? (request: Request, call: Call, parts: AdministrationParts) => Reply
+  : never;
 
-/** The handlers of some RPCs of OperatorService. */
-export type OperatorRpcs<Name extends keyof Operator> = Pick<Operator, Name>;
+/** Handles an RPC of TenantAdminService. */
+export type TenantRpc<Name extends keyof TenantAdmin> = Command<TenantAdmin, Name>;
+
+/** Handles an RPC of OperatorService. */
+export type OperatorRpc<Name extends keyof Operator> = Command<Operator, Name>;
+
+/** Commands by the names of their RPCs. */
+type Commands<Service> = { readonly [Name in keyof Service]?: Command<Service, Name> };
 
 /** Returns the routes of RPCs of TenantAdminService. A call beyond the tenant's quotas is refused before anything else is done. */
-export function tenantAdminRoutes(
-  admission: Pick<Admission, "admitOperation">,
-  handlers: Partial<TenantAdmin>,
-): readonly Route[] {
-  return routesOf(TenantAdminService, handlers).map((route) => ({
+export function tenantAdminRoutes(core: CoreParts, commands: Commands<TenantAdmin>): readonly Route[] {
+  return routesOf(TenantAdminService, handlersOf(core, commands)).map((route) => ({
     ...route,
     handle(request, call) {
-      admission.admitOperation(call.principal);
+      core.admission.admitOperation(call.principal);
       return route.handle(request, call);
     },
   }));
 }
 
 /** Returns the routes of RPCs of OperatorService. */
-export function operatorRoutes(handlers: Partial<Operator>): readonly Route[] {
-  return routesOf(OperatorService, handlers);
+export function operatorRoutes(core: CoreParts, commands: Commands<Operator>): readonly Route[] {
+  return routesOf(OperatorService, handlersOf(core, commands));
+}
+
+function handlersOf(core: CoreParts, commands: object) {
+  const parts = administrationParts(core);
+  const handlers = Object.entries(commands).map(([name, command]) => [
+    name,
+    (request: unknown, call: Call) => command(request, call, parts),
+  ]);
+  return Object.fromEntries(handlers);
 }

@@ -118,3 +118,21 @@ export function duration(min: string, max: string) {
     v.metadata({ format: `a duration from ${min} to ${max}, such as 250ms, 3s, 10m or 1h`, unit: "ms" }),
   );
 }
+
+/** The room for a path in Linux' `sockaddr_un`, with its end. */
+const MAX_SOCKET_PATH_BYTES = 107;
+
+/** The path of a Unix socket. */
+export const socketPath = v.pipe(
+  v.string(),
+  v.check((text) => text.startsWith("/") && Buffer.byteLength(text) <= MAX_SOCKET_PATH_BYTES),
+  v.metadata({ format: `an absolute path of at most ${MAX_SOCKET_PATH_BYTES} bytes` }),
+);
+
+/** The rights of a file, as `chmod` takes them. */
+export const fileMode = v.pipe(
+  v.string(),
+  v.regex(/^0?[0-7]{3}$/),
+  v.transform((text) => Number.parseInt(text, 8)),
+  v.metadata({ format: "an octal number such as 0660" }),
+);

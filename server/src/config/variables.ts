@@ -9,10 +9,12 @@ import {
   boolean,
   duration,
   type FormatMetadata,
+  fileMode,
   oneOf,
   postgresUrl,
   secretText,
   secretWith,
+  socketPath,
   someOf,
   trustedOrigin,
   trustedUrl,
@@ -148,6 +150,18 @@ export const VARIABLES = {
     "Address to listen on, for the management port; `ONCEWARD_HOST` if unset.",
   ),
   ONCEWARD_GRPC_PORT: described(v.optional(port, "50051"), "Native gRPC; 0 selects a free port."),
+  ONCEWARD_SOCKET: described(
+    v.optional(socketPath),
+    "Path of a Unix socket for native gRPC beside its port, for callers on the same machine: without TLS, with the same credentials, one address of `ONCEWARD_CONNECTIONS_PER_ADDRESS`.",
+  ),
+  ONCEWARD_SOCKET_MODE: described(
+    v.optional(fileMode, "0660"),
+    "Who may connect to the socket, by the rights of its file: `0666` for every user.",
+  ),
+  ONCEWARD_SOCKET_GROUP: described(
+    v.optional(wholeNumber(0, 2 ** 31)),
+    "Number of the group that owns the socket; the process' own if unset.",
+  ),
   ONCEWARD_HTTP_PORT: described(
     v.optional(port, "8080"),
     "Connect, gRPC-Web and JSON; 0 selects a free port.",

@@ -1,11 +1,10 @@
 import { create } from "@bufbuild/protobuf";
-import { operatorRoutes } from "../admin/services.ts";
 import { readArguments } from "../commands/arguments.ts";
 import { CommandError, type Host } from "../commands/host.ts";
 import { type Config, readConfig, withCurrentUrls } from "../config/config.ts";
 import type { CoreParts } from "../core-parts.ts";
-import { DiagnoseResponseSchema, Finding_Severity } from "../gen/onceward/v1/operator_pb.ts";
-import type { Route } from "../transport/route.ts";
+import { DiagnoseResponseSchema, Finding_Severity, OperatorService } from "../gen/onceward/v1/operator_pb.ts";
+import { type Route, routesOf } from "../transport/route.ts";
 import { type Diagnosis, diagnose, diagnoseAlone } from "./diagnose.ts";
 import type { Finding, Severity } from "./findings.ts";
 
@@ -20,7 +19,7 @@ export function doctorRoutes({ config, tasks }: Pick<CoreParts, "config" | "task
   // Calls share an examination, so that their number costs nothing.
   let inFlight: Promise<Diagnosis> | undefined;
   const runner = () => tasks.administrationPool;
-  return operatorRoutes({
+  return routesOf(OperatorService, {
     async diagnose() {
       inFlight ??= diagnose(withCurrentUrls(config), runner).finally(() => {
         inFlight = undefined;

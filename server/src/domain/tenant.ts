@@ -141,6 +141,15 @@ export function cacheEpochOf(principal: Principal): CacheEpoch | undefined {
   return principal.role === "OPERATOR" ? undefined : principal.tenant.cacheEpoch;
 }
 
+/**
+ * Returns the time of the database's clock, in milliseconds since the Unix epoch and to some milliseconds: as read with the
+ * principal's tenant, plus the time since then. NaN for an operator.
+ */
+export function databaseNowMs(principal: Principal): number {
+  const epoch = cacheEpochOf(principal);
+  return epoch === undefined ? Number.NaN : epoch.databaseTimeMs + performance.now() - epoch.askedAtMs;
+}
+
 const NOTHING_STORED: StoredTotals = { records: 0, storedBytes: 0 };
 
 /** The fields that have a value unless another one is given. */

@@ -1,8 +1,8 @@
-import { administrationParts, tenantAdminRoutes } from "../admin/services.ts";
+import { tenantAdminRoutes } from "../admin/services.ts";
 import type { CoreParts } from "../core-parts.ts";
 import { createFirstClaims } from "./first-claims.ts";
-import { createKeyQualityHandlers } from "./rpc/key-quality.ts";
-import { createRetentionAdviceHandlers } from "./rpc/retention-advice.ts";
+import { getKeyQuality } from "./get-key-quality.ts";
+import { getRetentionAdvice, listRetentionAdvice } from "./retention-advice.ts";
 import { createSampler } from "./sampler.ts";
 
 /** Observes late duplicates and how keys are made, and advises. */
@@ -20,14 +20,10 @@ export function createInsight(core: CoreParts) {
     onFailed: onFailed("sample_keys"),
     onDropped: (count) => metrics.backgroundErrors.inc({ task: "sample_keys" }, count),
   });
-  const parts = administrationParts(core);
   return {
     hooks: { claimed: firstClaims.claimed },
     sampler,
-    routes: tenantAdminRoutes(core.admission, {
-      ...createRetentionAdviceHandlers(parts),
-      ...createKeyQualityHandlers(parts),
-    }),
+    routes: tenantAdminRoutes(core, { getKeyQuality, getRetentionAdvice, listRetentionAdvice }),
   };
 }
 

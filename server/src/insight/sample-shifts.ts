@@ -7,7 +7,7 @@ import {
   type Sample,
   type SampleId,
   type SampleKind,
-} from "./store/samples.ts";
+} from "./samples.ts";
 import type { createWaitingSamples, WaitingSample } from "./waiting-samples.ts";
 
 /** Some 20 MiB. Late repeats of further namespaces are not seen on this replica. */

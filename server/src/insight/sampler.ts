@@ -11,7 +11,7 @@ import { countShape, noShapes } from "./domain/key-quality.ts";
 import { keyStem } from "./domain/key-shape.ts";
 import type { FirstClaim, FirstClaims, Sampling } from "./first-claims.ts";
 import { createSampleShifts } from "./sample-shifts.ts";
-import { addSampledKeys, removeSampledKeys, type SampledKey } from "./store/sampled-keys.ts";
+import { addSampledKeys, removeSampledKeys, type SampledKey } from "./sampled-keys.ts";
 import { createWaitingSamples, type WaitingKey, type WaitingSample } from "./waiting-samples.ts";
 
 /**

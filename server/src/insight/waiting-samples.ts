@@ -1,5 +1,5 @@
 import { type GrowingShapeCounts, noShapes, type ShapeCounts } from "./domain/key-quality.ts";
-import { nameOf, type SampleId } from "./store/samples.ts";
+import { nameOf, type SampleId } from "./samples.ts";
 
 /** A key of a sample that is not stored yet. Instants are milliseconds since the Unix epoch on the database's clock. */
 export interface WaitingKey {

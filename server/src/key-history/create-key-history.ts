@@ -1,9 +1,9 @@
-import { administrationParts, tenantAdminRoutes } from "../admin/services.ts";
+import { tenantAdminRoutes } from "../admin/services.ts";
 import { createRepeating } from "../background/repeat.ts";
 import type { CoreParts } from "../core-parts.ts";
 import { createDeclinedKeys } from "./declined-keys.ts";
-import { createKeyHistoryHandlers } from "./rpc.ts";
-import { createKeySlots, storeKeyHistories, withSlots } from "./store.ts";
+import { getKeyHistory } from "./get-key-history.ts";
+import { createKeySlots, storeKeyHistories, withSlots } from "./key-histories.ts";
 
 /** Keys that a replica stores in one flush: 13 rows a second at most, which claims do not feel. */
 const MAX_STORED = 64;
@@ -28,6 +28,6 @@ export function createKeyHistory(core: CoreParts) {
       turnsAtStop: 1,
       onFailed: onFailed("store_key_histories"),
     }),
-    routes: tenantAdminRoutes(core.admission, createKeyHistoryHandlers(administrationParts(core))),
+    routes: tenantAdminRoutes(core, { getKeyHistory }),
   };
 }

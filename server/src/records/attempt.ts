@@ -12,7 +12,7 @@ export interface Attempt {
   readonly claimedAtMs: number;
   /** The name of the record's last checkpoint when the attempt ended. Empty: none. */
   readonly checkpoint: string;
-  readonly ending: "held" | "superseded" | "released" | "completed" | "resolved" | "given back";
+  readonly ending: "held" | "superseded" | "released" | "completed" | "settled" | "resolved" | "given back";
   /** Undefined: it has not ended. */
   readonly endedAtMs: number | undefined;
   /** At most 128 characters. Empty: none. */
@@ -60,22 +60,24 @@ function newestAttempt({
   claimedAtMs,
   checkpoint,
   phase,
+  unknown,
 }: LiveRecord): Attempt {
   const begun = {
     ...{ number: attempt, fencingToken, owner, claimedAtMs },
     checkpoint: checkpoint?.name ?? "",
+    reason: "",
     recordJob: undefined,
   };
   switch (phase.kind) {
     case "inProgress":
     case "lapsed":
     case "ambiguous":
-      return { ...begun, ending: "held", endedAtMs: undefined, reason: "" };
+      return { ...begun, ending: "held", endedAtMs: undefined };
     case "released": {
       const reason = [...phase.reason].slice(0, MAX_REASON_CHARACTERS).join("");
       return { ...begun, ending: "released", endedAtMs: phase.releasedAtMs, reason };
     }
     case "completed":
-      return { ...begun, ending: "completed", endedAtMs: phase.completedAtMs, reason: "" };
+      return { ...begun, ending: unknown ? "settled" : "completed", endedAtMs: phase.completedAtMs };
   }
 }

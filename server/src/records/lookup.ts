@@ -1,8 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import type { Admission } from "../access/admission.ts";
-import { databaseNowMs } from "../access/authority.ts";
 import { type Deadline, settlePending } from "../domain/operation.ts";
-import type { Principal } from "../domain/tenant.ts";
+import { databaseNowMs, type Principal } from "../domain/tenant.ts";
 import { timestamp } from "../domain/violations.ts";
 import {
   type LookupRequest,

@@ -78,6 +78,7 @@ const ENDINGS: Readonly<Record<Attempt["ending"], Attempt_Ending>> = {
   superseded: Attempt_Ending.SUPERSEDED,
   released: Attempt_Ending.RELEASED,
   completed: Attempt_Ending.COMPLETED,
+  settled: Attempt_Ending.SETTLED,
   resolved: Attempt_Ending.RESOLVED,
   "given back": Attempt_Ending.GIVEN_BACK,
 };

@@ -176,6 +176,8 @@ export interface ClaimCommand {
   readonly keyCreatedAtMs: number | undefined;
   /** Latest time at which the claim may create a new record, in milliseconds since the Unix epoch; undefined: no limit. */
   readonly acceptedUntilMs: number | undefined;
+  /** How long it may wait for a record that is in progress. Not stored. */
+  readonly waitMs: number;
 }
 
 /** Returns whether a claim completes its record in its own statement. */

@@ -1,5 +1,5 @@
 import type { Admission } from "../access/admission.ts";
-import { parseWithPolicies, statementDeadline, withCurrentPrincipal } from "../access/authority.ts";
+import { statementDeadline, withCurrentPrincipal, withLoadedPolicies } from "../access/authority.ts";
 import type { BatchHandler, Call } from "../access/call.ts";
 import {
   type Deadline,
@@ -48,11 +48,11 @@ function forAll<Request extends NamedRecord, Command, Outcome, Response>(
   steps: Steps<Request, Command, Outcome, Response>,
 ): BatchHandler<Request, Response> {
   return async (requests, call) => {
-    const admitted = mapSettled(requests, (request) => {
+    const parsed = mapSettled(requests, (request) => {
       steps.admit(call.principal, request.namespace);
-      return request;
+      return steps.parse(request, call.principal);
     });
-    const commands = await parseWithPolicies(admitted, call, steps.parse);
+    const commands = await withLoadedPolicies(requests, parsed, call, steps.parse);
     const outcomes = await mapTogether(commands, (values) => steps.run(values, statementDeadline(call)));
     return mapSettled(outcomes, (outcome, index) => steps.answer(outcome, commands[index] as Command, call));
   };

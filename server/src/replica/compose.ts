@@ -17,9 +17,9 @@ import { doctorRoutes } from "../doctor/doctor.ts";
 import { createRecordTarget } from "../domain/record-target.ts";
 import { IdempotencyService } from "../gen/onceward/v1/idempotency_pb.ts";
 import { createInsight } from "../insight/create-insight.ts";
-import { removeSamples } from "../insight/store/samples.ts";
+import { removeSamples } from "../insight/samples.ts";
 import { createKeyHistory } from "../key-history/create-key-history.ts";
-import { removeKeyHistories } from "../key-history/store.ts";
+import { removeKeyHistories } from "../key-history/key-histories.ts";
 import {
   createOperationLog,
   createOperationReport,

@@ -56,14 +56,18 @@ interface Listener {
   listen(host: string, port: number): Promise<number>;
 }
 
+interface SocketListener extends Listener {
+  listenOnSocket(path: string, mode: number, group: number | undefined): Promise<void>;
+}
+
 /**
- * Listens on the three configured ports. Tries all of them, so that one error names every port that is taken.
+ * Listens on the three configured ports, and on the socket if one is configured. Tries all of them, so that one error names every port that is taken.
  *
  * @returns the ports, each of which the system chooses if the configured one is 0.
  * @throws Error that names each port that cannot be used, and its variable. The others may be listening then.
  */
 export async function listenOnAll(
-  listeners: { readonly grpc: Listener; readonly http: Listener; readonly management: Listener },
+  listeners: { readonly grpc: SocketListener; readonly http: Listener; readonly management: Listener },
   config: Config,
 ) {
   const { ONCEWARD_HOST: host, ONCEWARD_MANAGEMENT_HOST: managementHost = host } = config;
@@ -81,10 +85,20 @@ export async function listenOnAll(
       return 0;
     }
   };
+  const { ONCEWARD_SOCKET: socket } = config;
+  if (socket !== undefined) {
+    await listeners.grpc
+      .listenOnSocket(socket, config.ONCEWARD_SOCKET_MODE, config.ONCEWARD_SOCKET_GROUP)
+      .catch((cause: unknown) => {
+        const message = `cannot listen on ${socket}: does its folder exist, and may this user write there? ONCEWARD_SOCKET sets another path`;
+        failures.push(new Error(message, { cause }));
+      });
+  }
   const addresses = {
     grpcPort: await tryToListen(listeners.grpc, host, "ONCEWARD_GRPC_PORT"),
     httpPort: await tryToListen(listeners.http, host, "ONCEWARD_HTTP_PORT"),
     managementPort: await tryToListen(listeners.management, managementHost, "ONCEWARD_MANAGEMENT_PORT"),
+    ...(socket !== undefined && { socket }),
   };
   const [first] = failures;
   if (first === undefined) return addresses;

@@ -271,7 +271,7 @@ class AuthenticatedCall implements Call {
     return this.#observed.atMs;
   }
   get cancelled(): boolean {
-    return this.#observed.cancelled;
+    return this.#observed.head.cancelled;
   }
   get signal(): AbortSignal {
     return this.#observed.head.signal;

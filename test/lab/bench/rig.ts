@@ -8,6 +8,7 @@ import { startEmbeddedPostgres } from "../../../server/dev/embedded/postgres.ts"
 import { startEmbeddedRedis } from "../../../server/dev/embedded/redis.ts";
 import { migrate } from "../../../server/src/database/migrate.ts";
 import { compileImageProgram } from "../../support/processes/image-program.ts";
+import { newSocketPath } from "../../support/servers/server.ts";
 import { type ServerProcess, startServerProcess } from "../../support/servers/server-process.ts";
 import { withStallProbe } from "../../support/servers/stalls.ts";
 import { createTenant, type TestTenant } from "../../support/servers/tenants.ts";
@@ -20,6 +21,8 @@ export interface Station extends AsyncDisposable {
   readonly database: BenchDatabase;
   readonly tenant: TestTenant;
   readonly client: Onceward;
+  /** The path of the server's Unix socket. */
+  readonly socket: string;
 }
 
 /**
@@ -119,7 +122,8 @@ async function openStation(
   program: readonly string[],
   env: Readonly<Record<string, string>>,
 ): Promise<Station> {
-  const ofTenant = { ...env, BENCH_TENANT_ID: String(tenant.id) };
+  const socket = newSocketPath();
+  const ofTenant = { ...env, BENCH_TENANT_ID: String(tenant.id), ONCEWARD_SOCKET: socket };
   const server = await startServerProcess(database.url, ofTenant, program);
   const client = createOnceward({
     address: `http://127.0.0.1:${server.grpcPort}`,
@@ -130,6 +134,7 @@ async function openStation(
     database,
     tenant,
     client,
+    socket,
     async [Symbol.asyncDispose]() {
       await client.close();
       await server.end();

@@ -23,7 +23,7 @@ import { pick } from "./mutation.ts";
 /** The client's side of a valid conversation; a frame is the unit of most mutations. */
 export interface Transcript {
   readonly kind: string;
-  readonly port: keyof Addresses;
+  readonly port: Exclude<keyof Addresses, "socket">;
   readonly isHttp2: boolean;
   readonly frames: readonly Buffer[];
 }

@@ -23,8 +23,6 @@ const NOT_THE_PROTOCOLS = new Set([
   "raise_cache_generation",
   "remove_records",
   "preview_restamp",
-  "find_next_namespace",
-  "find_live_record",
 ]);
 
 test("each statement on records is an action of the model, by its name", async () => {

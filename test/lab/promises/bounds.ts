@@ -93,8 +93,8 @@ const ROWS: readonly (readonly [file: string, constants: string, test?: string])
   ["console/attempts.ts", "PER_CREDENTIAL.burst", "test/transports/console/sessions.test.ts"],
   ["console/issuer-sign-in.ts", "MAX_AGE_S", "test/transports/console/oidc.test.ts"],
   ["console/store/console-sessions.ts", "MAX_SESSIONS", "test/transports/console/sessions.test.ts"],
-  ["insight/rpc/key-quality.ts", "MAX_EXAMPLES MAX_NAMESPACES", "test/admin/key-quality.test.ts"],
-  ["insight/rpc/retention-advice.ts", "MAX_PER_MILLION", "test/admin/retention-advice.test.ts"],
+  ["insight/get-key-quality.ts", "MAX_EXAMPLES MAX_NAMESPACES", "test/admin/key-quality.test.ts"],
+  ["insight/retention-advice.ts", "MAX_PER_MILLION", "test/admin/retention-advice.test.ts"],
 ];
 
 /** Facts of the contract's fields in `policy.proto`, and the test that holds these. */

@@ -1,7 +1,7 @@
 import { findAuditEvents } from "../../../server/src/admin/audit/list-audit-events.ts";
-import { findNamespacesInUse } from "../../../server/src/admin/namespaces/list-namespaces-in-use.ts";
 import { countNamespaces, listNamespaceResources } from "../../../server/src/admin/namespaces/namespaces.ts";
-import { countRecords } from "../../../server/src/admin/records/count-records.ts";
+import { findNamespacesInUse } from "../../../server/src/admin/namespaces/namespaces-in-use.ts";
+import { countPage } from "../../../server/src/admin/records/count-records.ts";
 import { findKey, findKeyPrefix } from "../../../server/src/admin/records/find-key.ts";
 import type { Pool } from "../../../server/src/database/pool.ts";
 import { CROWDED_TENANT, crowdedKey } from "../../support/database/crowded-tables.ts";
@@ -29,7 +29,7 @@ export const ADMINISTRATION_WORK: ExplainedWork = {
     "find the beginning of a key": (pool) =>
       findKeyPrefix(pool, PREFIX, { namespace: "", key: "" }, BATCH_ROWS),
     "count records": (pool) =>
-      countRecords(pool, { tenantId: CROWDED_TENANT, namespace: "charges", afterKey: "" }),
+      countPage(pool, { tenantId: CROWDED_TENANT, namespace: "charges", afterKey: "" }),
     "list namespaces in use": (pool) => findNamespacesInUse(pool, CROWDED_TENANT, "", BATCH_ROWS),
     "list a tenant's audit events": (pool) => listEvents(pool, CROWDED_TENANT),
     "list audit events of a tenant's name": (pool) => listEvents(pool, "tenant-1"),

@@ -1,15 +1,15 @@
 import { pruneRows } from "../../../server/src/database/prune.ts";
 import { noShapes } from "../../../server/src/insight/domain/key-quality.ts";
+import { findObservedNamespaces } from "../../../server/src/insight/get-key-quality.ts";
 import {
-  findObservedNamespaces,
   findPromptFingerprints,
   findReturnedKeys,
   readExamples,
-  readKeyObservations,
-} from "../../../server/src/insight/store/key-observations.ts";
-import { readObservations } from "../../../server/src/insight/store/observations.ts";
-import { addSampledKeys, removeSampledKeys } from "../../../server/src/insight/store/sampled-keys.ts";
-import { limitSample, listChangedSamples } from "../../../server/src/insight/store/samples.ts";
+} from "../../../server/src/insight/key-examples.ts";
+import { readKeyObservations } from "../../../server/src/insight/key-observations.ts";
+import { addSampledKeys, removeSampledKeys } from "../../../server/src/insight/sampled-keys.ts";
+import { limitSample, listChangedSamples } from "../../../server/src/insight/samples.ts";
+import { readObservations } from "../../../server/src/insight/stored-observations.ts";
 import { CROWDED_TENANT } from "../../support/database/crowded-tables.ts";
 import type { ExplainedWork } from "./explained-work.ts";
 import { BATCH, BATCH_ROWS, ROWS, tombstoneHash } from "./rows.ts";

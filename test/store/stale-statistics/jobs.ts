@@ -1,21 +1,16 @@
-import {
-  countUnfinishedJobsOf,
-  countUnfinishedRecordJobs,
-  listRecordJobs,
-} from "../../../server/src/admin/jobs/record-jobs.ts";
-import {
-  mayHaveLiveRecords,
-  nextNamespace,
-  previewPage,
-  restampPage,
-} from "../../../server/src/admin/jobs/restamp-records.ts";
+import { findRecordJobs } from "../../../server/src/admin/jobs/list-record-jobs.ts";
+import { countUnfinishedJobsOf } from "../../../server/src/admin/jobs/record-jobs.ts";
+import { previewPage, restampPage } from "../../../server/src/admin/jobs/restamp-records.ts";
 import { createJobScheduler } from "../../../server/src/admin/jobs/scheduler.ts";
 import { workBatch } from "../../../server/src/admin/jobs/work-batch.ts";
+import { countUnfinishedRecordJobs } from "../../../server/src/admin/jobs/worker.ts";
+import { mayHaveLiveRecords } from "../../../server/src/admin/namespaces/delete-namespace.ts";
 import { findTenantsThatHold } from "../../../server/src/admin/records/ambiguous-counter.ts";
-import { countMatching } from "../../../server/src/admin/records/count-matching.ts";
+import { countMatching } from "../../../server/src/admin/records/count-ambiguous-records.ts";
+import { findAmbiguous } from "../../../server/src/admin/records/find-ambiguous.ts";
 import { findRecords } from "../../../server/src/admin/records/find-records.ts";
 import { forgetPage, removePage } from "../../../server/src/admin/records/forget-records.ts";
-import { findAmbiguous } from "../../../server/src/admin/records/list-ambiguous.ts";
+import { nextNamespace } from "../../../server/src/admin/records/record-page.ts";
 import { removeTenantBatch } from "../../../server/src/admin/tenants/remove-tenant.ts";
 import { pruneRows } from "../../../server/src/database/prune.ts";
 import { CROWDED_TENANT, crowdedKey } from "../../support/database/crowded-tables.ts";
@@ -68,7 +63,7 @@ export const JOBS_WORK: ExplainedWork = {
     "remove a page": (pool) => removePage(pool, { ...PAGE, afterKey: crowdedKey(5) }),
     "find namespaces": (pool) => nextNamespace(pool, CROWDED_TENANT, ""),
     "find a live record": (pool) => mayHaveLiveRecords(pool, CROWDED_TENANT, "charges"),
-    "list jobs": (pool) => listRecordJobs(pool, CROWDED_TENANT, undefined, BATCH_ROWS),
+    "list jobs": (pool) => findRecordJobs(pool, CROWDED_TENANT, undefined, BATCH_ROWS),
   },
   overARange: {
     "list records": (pool) => findRecords(pool, FILTER, { namespace: "charges", key: "" }, BATCH_ROWS),

@@ -1,9 +1,6 @@
 import { DECLINED, type Declined } from "../../../server/src/key-history/declined-keys.ts";
-import {
-  readKeyHistory,
-  removeKeyHistories,
-  storeKeyHistories,
-} from "../../../server/src/key-history/store.ts";
+import { readKeyHistory } from "../../../server/src/key-history/get-key-history.ts";
+import { removeKeyHistories, storeKeyHistories } from "../../../server/src/key-history/key-histories.ts";
 import { CROWDED_TENANT } from "../../support/database/crowded-tables.ts";
 import type { ExplainedWork } from "./explained-work.ts";
 import { BATCH, tombstoneHash } from "./rows.ts";

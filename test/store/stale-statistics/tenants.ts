@@ -1,9 +1,10 @@
+import { listKeyResources } from "../../../server/src/admin/keys/list-api-keys.ts";
+import { revokeApiKeys } from "../../../server/src/admin/tenants/delete-tenant.ts";
+import { listTenantNames } from "../../../server/src/admin/usage/rank-tenants.ts";
+import { findKeyLabels } from "../../../server/src/admin/usage/refused-now.ts";
 import { pruneRows } from "../../../server/src/database/prune.ts";
 import {
   findApiKeys,
-  findKeyLabels,
-  listApiKeys,
-  revokeApiKeys,
   storeApiKeyUse,
   storeKeyDigest,
 } from "../../../server/src/database/tenants/api-keys.ts";
@@ -22,7 +23,6 @@ import {
   findTenantIds,
   findTenantResource,
   findTenantResources,
-  listTenantNames,
   listTenantResources,
 } from "../../../server/src/database/tenants/tenants.ts";
 import { CROWDED_TENANT } from "../../support/database/crowded-tables.ts";
@@ -61,7 +61,7 @@ export const TENANTS_WORK: ExplainedWork = {
       );
     },
     "create a tenant": (pool) => ensureTenant(pool, "other"),
-    "list API keys": (pool) => listApiKeys(pool, CROWDED_TENANT, undefined, BATCH_ROWS),
+    "list API keys": (pool) => listKeyResources(pool, CROWDED_TENANT, ["infinity", ""], BATCH_ROWS),
     "read API keys": (pool) => findApiKeys(pool, KEY_IDS),
     "read labels of API keys": (pool) => findKeyLabels(pool, CROWDED_TENANT, KEY_IDS),
     "write audit events": (pool) =>
@@ -90,8 +90,7 @@ export const TENANTS_WORK: ExplainedWork = {
   overARange: {
     "list labelled tenants": (pool) => findLabelledTenants(pool, BATCH_ROWS),
     "prune audit events": (pool) => pruneRows(pool, "audit_events", 0, BATCH_ROWS),
-    "revoke API keys": (pool) =>
-      pool.transaction((transaction) => revokeApiKeys(transaction, CROWDED_TENANT)),
+    "revoke API keys": (pool) => pool.run(revokeApiKeys, [CROWDED_TENANT]),
   },
   onOneRow: [
     "insert_api_key",

@@ -1,13 +1,12 @@
+import { addUsage } from "../../../server/src/admin/usage/add-usage.ts";
+import { readUsage, sumUsage } from "../../../server/src/admin/usage/get-usage.ts";
+import { readLastMinute, readLastMinutes } from "../../../server/src/admin/usage/last-minute.ts";
 import { countLateRepeats } from "../../../server/src/admin/usage/late-repeats.ts";
-import {
-  readLastMinute,
-  readLastMinutes,
-  readMinutes,
-  storeRecentUse,
-} from "../../../server/src/admin/usage/stored-recent-use.ts";
-import { addUsage, readUsage, sumUsage } from "../../../server/src/admin/usage/stored-usage.ts";
-import { findTenantUse, sumRecentUse } from "../../../server/src/admin/usage/tenant-use.ts";
+import { findTenantUse } from "../../../server/src/admin/usage/list-tenant-usage.ts";
+import { sumRecentUse } from "../../../server/src/admin/usage/rank-tenants.ts";
 import { USAGE_COUNTERS } from "../../../server/src/admin/usage/usage.ts";
+import { storeRecentUse } from "../../../server/src/admin/usage/usage-flusher.ts";
+import { readMinutes } from "../../../server/src/admin/usage/used-minutes.ts";
 import { pruneRows } from "../../../server/src/database/prune.ts";
 import { CROWDED_TENANT } from "../../support/database/crowded-tables.ts";
 import type { ExplainedWork } from "./explained-work.ts";

@@ -1,3 +1,4 @@
+import { connect } from "node:net";
 import type { SecureContextOptions } from "node:tls";
 import { type Client, createClient, type Interceptor } from "@connectrpc/connect";
 import {
@@ -14,7 +15,7 @@ export type IdempotencyClient = Client<typeof IdempotencyService>;
 /** Every transport of the service; the contract holds over each. */
 export const TRANSPORTS = {
   "native gRPC": (server: Addresses, interceptors: Interceptor[], tls?: ClientTls) =>
-    createGrpcTransport({ ...at(server.grpcPort, tls), interceptors }),
+    createGrpcTransport({ ...at(server.grpcPort, tls, server.socket), interceptors }),
   "Connect with JSON": (server: Addresses, interceptors: Interceptor[], tls?: ClientTls) =>
     createConnectTransport({
       ...at(server.httpPort, tls),
@@ -29,9 +30,11 @@ export const TRANSPORTS = {
 /** The authority that a client trusts, and the client's own certificate. */
 export type ClientTls = Pick<SecureContextOptions, "ca" | "cert" | "key">;
 
-function at(port: number, tls: ClientTls | undefined) {
+function at(port: number, tls: ClientTls | undefined, socket?: string) {
   const scheme = tls === undefined ? "http" : "https";
-  return { baseUrl: `${scheme}://127.0.0.1:${port}`, nodeOptions: { ...tls } };
+  const nodeOptions =
+    tls === undefined && socket !== undefined ? { createConnection: () => connect(socket) } : { ...tls };
+  return { baseUrl: `${scheme}://127.0.0.1:${port}`, nodeOptions };
 }
 
 export type TransportName = keyof typeof TRANSPORTS;

@@ -62,6 +62,7 @@ export function claimCommand(fields: Partial<ClaimCommand> = {}): ClaimCommand {
     retentionInForceS: 3600,
     keyCreatedAtMs: undefined,
     acceptedUntilMs: undefined,
+    waitMs: 0,
     ...fields,
   };
 }

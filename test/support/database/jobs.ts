@@ -1,6 +1,6 @@
 import { type JobSelection, workBatch } from "../../../server/src/admin/jobs/work-batch.ts";
 import { openPool } from "../../../server/src/database/pool.ts";
-import { removeSamples } from "../../../server/src/insight/store/samples.ts";
+import { removeSamples } from "../../../server/src/insight/samples.ts";
 import type { TestDatabase } from "./database.ts";
 
 const BATCH_RECORDS = 3;

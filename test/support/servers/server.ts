@@ -1,3 +1,5 @@
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { type Config, readConfig } from "../../../server/src/config/config.ts";
 import type { ServerTuning } from "../../../server/src/replica/connect.ts";
 import { type Addresses, startServer } from "../../../server/src/replica/server.ts";
@@ -5,6 +7,13 @@ import { createLog, type LogLevel } from "../../../server/src/telemetry/log.ts";
 
 /** The pepper in the digests of test tenants' keys. */
 export const TEST_PEPPER = "a pepper that only tests have, 0123456789";
+
+let sockets = 0;
+
+/** Returns the path of another Unix socket. */
+export function newSocketPath(): string {
+  return join(tmpdir(), `onceward-${process.pid}-${sockets++}.sock`);
+}
 
 /** A real server in this process, on free ports. */
 export interface TestServer extends Addresses {
@@ -15,7 +24,10 @@ export interface TestServer extends Addresses {
   stop(): Promise<void>;
 }
 
-/** Starts a server on a database. `env` overrides its configuration. */
+/**
+ * Starts a server on a database; with `ONCEWARD_TEST_SOCKET=true`, native gRPC goes over a Unix socket. `env` overrides its
+ * configuration.
+ */
 export async function startTestServer(
   databaseUrl: string,
   env: Readonly<Record<string, string>> = {},
@@ -32,6 +44,7 @@ export async function startTestServer(
     ONCEWARD_SWEEP_INTERVAL: "1h",
     // Tests move timestamps in SQL, which does not change a copy in memory.
     ONCEWARD_CACHE_MIB: "0",
+    ...(process.env.ONCEWARD_TEST_SOCKET === "true" && { ONCEWARD_SOCKET: newSocketPath() }),
     ...env,
   });
   const log: Record<string, unknown>[] = [];

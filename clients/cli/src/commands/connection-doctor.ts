@@ -56,7 +56,9 @@ export async function checkService(host: Host, globals: GlobalOptions): Promise<
   const { address, keys } = await resolveKeys(host, globals);
   if (!URL.canParse(address)) throw new UsageError(`${address} is not a URL.`);
   const url = new URL(address);
-  const checks: Check[] = [{ check: "address", result: "ok", detail: url.origin }];
+  const checks: Check[] = [
+    { check: "address", result: "ok", detail: url.protocol === "unix:" ? address : url.origin },
+  ];
   checks.push(await checkConnection(url));
   if (!hasFailed(checks)) checks.push(await checkTls(url));
   if (hasFailed(checks)) return { checks, isReachable: false, identities: [] };

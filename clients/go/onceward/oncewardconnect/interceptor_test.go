@@ -59,7 +59,10 @@ func start(t *testing.T, charge charge, protocol []connect.ClientOption) *shop {
 		Methods:   []string{procedure},
 		Caller:    func(context.Context, proto.Message) string { return "a" },
 		Timeout:   time.Millisecond,
-		Logger:    slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Resolve: func(context.Context, *onceward.Claim, proto.Message) (onceward.Resolution, error) {
+			return onceward.Happened(&response{Username: "found"}), nil
+		},
+		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -183,6 +186,12 @@ func TestAMethodThatCannotKnowItsOutcomeLeavesItsClaimToThePolicy(t *testing.T) 
 	}
 	if _, _, err := shop.call(t, "k-1", 1); connect.CodeOf(err) != connect.CodeAborted || shop.calls.Load() != 1 {
 		t.Errorf("a call within the lease got %v after %d calls", err, shop.calls.Load())
+	}
+	shop.Advance(30 * time.Second)
+	for range 2 {
+		if found, _, err := shop.call(t, "k-1", 1); found != "found" || err != nil || shop.calls.Load() != 1 {
+			t.Errorf("a call after the lease got %q, %v after %d calls", found, err, shop.calls.Load())
+		}
 	}
 }
 

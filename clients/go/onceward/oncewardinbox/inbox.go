@@ -40,6 +40,9 @@ type Message struct {
 	Key string
 	// The request that the key stands for, as onceward.Fingerprint takes it; nil for none.
 	Fingerprint any
+	// After an error of the function, the transaction may commit the key's row without its writes, so that the message is not handled
+	// again, and a repeat gets the zero value. Default: an error undoes the row, too.
+	AtMostOnce bool
 }
 
 // Result is the outcome of a message.
@@ -68,31 +71,36 @@ func Once[T any](
 	if err != nil {
 		return Result[T]{}, err
 	}
+	run := func() error {
+		result.Value, err = handle(ctx, tx, message, fn)
+		return err
+	}
+	isNew := false
 	err = inSavepoint(ctx, tx, func() error {
-		result, err = once(ctx, tx, message, fingerprint, fn)
+		if result, isNew, err = enterMessage[T](ctx, tx, message, fingerprint); isNew && !message.AtMostOnce {
+			return run()
+		}
 		return err
 	})
+	if err == nil && isNew && message.AtMostOnce {
+		err = inSavepoint(ctx, tx, run) // It does not undo the row.
+	}
 	if err != nil {
 		return Result[T]{}, err
 	}
 	return result, nil
 }
 
-func once[T any](
-	ctx context.Context, tx Executor, message Message, fingerprint []byte, fn func(ctx context.Context) (T, error),
-) (Result[T], error) {
+// enterMessage inserts the key's row. Returns what it has if the key was handled before; true if it is to be handled.
+func enterMessage[T any](ctx context.Context, tx Executor, message Message, fingerprint []byte) (Result[T], bool, error) {
 	for range entryAttempts {
 		entered, err := tx.Exec(ctx,
 			`insert into onceward_inbox (consumer, key, fingerprint)
 			 values ($1::text, $2::text, $3::bytea)
 			 on conflict (consumer, key) do nothing`,
 			message.Consumer, message.Key, fingerprint)
-		if err != nil {
-			return Result[T]{}, err
-		}
-		if entered == 1 {
-			value, err := handle(ctx, tx, message, fn)
-			return Result[T]{Value: value}, err
+		if err != nil || entered == 1 {
+			return Result[T]{}, err == nil, err
 		}
 		var bound []byte
 		var stored sql.NullString
@@ -101,11 +109,11 @@ func once[T any](
 			[]any{message.Consumer, message.Key}, &bound, &stored)
 		switch {
 		case err != nil:
-			return Result[T]{}, err
+			return Result[T]{}, false, err
 		case !found:
 			continue // The row was swept between the two statements.
 		case bound != nil && fingerprint != nil && !bytes.Equal(bound, fingerprint):
-			return Result[T]{}, &onceward.Error{
+			return Result[T]{}, false, &onceward.Error{
 				Reason: onceward.ErrFingerprintMismatch, Message: "The key was handled before, for another request.",
 			}
 		}
@@ -113,9 +121,9 @@ func once[T any](
 		if stored.Valid {
 			err = decode(stored.String, &result.Value)
 		}
-		return result, err
+		return result, false, err
 	}
-	return Result[T]{}, notEntered()
+	return Result[T]{}, false, notEntered()
 }
 
 func handle[T any](ctx context.Context, tx Executor, message Message, fn func(ctx context.Context) (T, error)) (T, error) {

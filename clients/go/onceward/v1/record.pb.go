@@ -156,6 +156,8 @@ const (
 	Attempt_ENDING_RESOLVED Attempt_Ending = 5
 	// Its holder found out nothing about an earlier attempt, had no effect, and gave the record back. Only the last one is kept.
 	Attempt_ENDING_GIVEN_BACK Attempt_Ending = 6
+	// Its holder completed the claim, which had taken over one whose outcome was unknown: it found that out, or ran again.
+	Attempt_ENDING_SETTLED Attempt_Ending = 7
 )
 
 // Enum value maps for Attempt_Ending.
@@ -168,6 +170,7 @@ var (
 		4: "ENDING_COMPLETED",
 		5: "ENDING_RESOLVED",
 		6: "ENDING_GIVEN_BACK",
+		7: "ENDING_SETTLED",
 	}
 	Attempt_Ending_value = map[string]int32{
 		"ENDING_UNSPECIFIED": 0,
@@ -177,6 +180,7 @@ var (
 		"ENDING_COMPLETED":   4,
 		"ENDING_RESOLVED":    5,
 		"ENDING_GIVEN_BACK":  6,
+		"ENDING_SETTLED":     7,
 	}
 )
 
@@ -696,7 +700,7 @@ const file_onceward_v1_record_proto_rawDesc = "" +
 	"\x11STATE_IN_PROGRESS\x10\x01\x12\x13\n" +
 	"\x0fSTATE_COMPLETED\x10\x02\x12\x12\n" +
 	"\x0eSTATE_RELEASED\x10\x03\x12\x13\n" +
-	"\x0fSTATE_AMBIGUOUS\x10\x04\"\xfc\x03\n" +
+	"\x0fSTATE_AMBIGUOUS\x10\x04\"\x90\x04\n" +
 	"\aAttempt\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x05R\x06number\x12\x14\n" +
 	"\x05owner\x18\x02 \x01(\tR\x05owner\x12#\n" +
@@ -710,7 +714,7 @@ const file_onceward_v1_record_proto_rawDesc = "" +
 	"checkpoint\x18\b \x01(\tR\n" +
 	"checkpoint\x12\x1d\n" +
 	"\n" +
-	"record_job\x18\t \x01(\x03R\trecordJob\"\x9f\x01\n" +
+	"record_job\x18\t \x01(\x03R\trecordJob\"\xb3\x01\n" +
 	"\x06Ending\x12\x16\n" +
 	"\x12ENDING_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vENDING_HELD\x10\x01\x12\x15\n" +
@@ -718,7 +722,8 @@ const file_onceward_v1_record_proto_rawDesc = "" +
 	"\x0fENDING_RELEASED\x10\x03\x12\x14\n" +
 	"\x10ENDING_COMPLETED\x10\x04\x12\x13\n" +
 	"\x0fENDING_RESOLVED\x10\x05\x12\x15\n" +
-	"\x11ENDING_GIVEN_BACK\x10\x06B\xab\x01\n" +
+	"\x11ENDING_GIVEN_BACK\x10\x06\x12\x12\n" +
+	"\x0eENDING_SETTLED\x10\aB\xab\x01\n" +
 	"\x0fcom.onceward.v1B\vRecordProtoP\x01Z>github.com/onceward/onceward/clients/go/onceward/v1;oncewardv1\xa2\x02\x03OXX\xaa\x02\vOnceward.V1\xca\x02\vOnceward\\V1\xe2\x02\x17Onceward\\V1\\GPBMetadata\xea\x02\fOnceward::V1b\x06proto3"
 
 var (

@@ -137,8 +137,8 @@ class Onceward:
     """A client of the service. Create one per process and share it among threads; it connects at the first
     call.
 
-    :param address: such as "http://localhost:50051"; with https: over TLS. Of several, calls go to one
-        until it fails, and then to the next.
+    :param address: such as "http://localhost:50051"; with https: over TLS; or of a Unix socket,
+        "unix:/run/onceward/onceward.sock". Of several, calls go to one until it fails, and then to the next.
     :param api_key: the credential; or ``token``, a function that returns it for each call, and once
         more for a call that the service refuses with CREDENTIAL_INVALID.
     :param tls_ca: the bytes of a PEM file with certificates of authorities, or its ``Path``: a file that has

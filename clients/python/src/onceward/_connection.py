@@ -45,8 +45,12 @@ class Target:
     """Where calls go: host and port, and whether the connection is encrypted."""
 
     def __init__(self, address: str) -> None:
-        """:raises InvalidRequestError: for anything but an http: or https: URL without a path."""
+        """:raises InvalidRequestError: for anything but an http: or https: URL without a path, or a socket"""
         url = urlsplit(address)
+        if url.scheme == "unix" and not url.netloc and url.path.startswith("/"):
+            self.encrypted = False
+            self.authority = f"unix:{url.path}"
+            return
         if url.scheme not in ("http", "https") or not url.hostname:
             raise refused_field("address", f'must be a URL such as "http://localhost:50051", is {address!r}')
         if url.username or url.password or url.query or url.fragment or url.path not in ("", "/"):

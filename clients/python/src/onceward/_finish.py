@@ -28,6 +28,7 @@ from ._errors import (
 from ._flow import ATTEMPT_TIMEOUT_MS, Call, Flow, duration_ms, retrying
 from ._lease import Lease, lease_lost, lease_now_ms, now_ms
 from ._limits import MAX_RELEASE_REASON_BYTES
+from ._mapping import may_have_happened
 from ._options import Operation, RunResult
 from ._texts import truncate_utf8
 from ._times import datetime_of
@@ -58,7 +59,7 @@ class Held:
         self.is_interrupted = False
         #: What the caller handles is the context of each error of the function, and not about the function.
         self.handled_before = sys.exc_info()[1]
-        #: False until ``begin`` is called, of a claim that marks this and took over no unknown outcome.
+        #: False before the mark of ``begin`` may be stored, of a claim that took over no unknown outcome.
         self._may_have_begun = not operation.marks_begin or lease is None or unknown is not None
         self._is_marked = self._is_settled = False
         self._beginning = threading.Lock()
@@ -159,10 +160,14 @@ class Held:
             if self._is_settled:
                 # A function that was abandoned before it began may still run.
                 raise lease_lost(self.ref)
+            may_have_begun, self._may_have_begun = self._may_have_begun, True
+        try:
+            yield from self._renew(ExtendLeaseRequest(**self._name(), begin=True))
+            self._is_marked = True
+        except OncewardError as error:
             # A mark whose answer is lost may be stored.
-            self._may_have_begun = True
-        yield from self._renew(ExtendLeaseRequest(**self._name(), begin=True))
-        self._is_marked = True
+            self._may_have_begun = may_have_begun or self._is_marked or may_have_happened(error)
+            raise
 
     def settle_unbegun(self) -> bool:
         """Returns whether there was no effect, because ``begin`` was to mark it; from now on, it can't."""

@@ -20,7 +20,7 @@ import importlib.resources
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 from ._catalogue import FingerprintMismatchError
 from ._codec import decode_json, encode_json
@@ -71,7 +71,13 @@ class InboxResult(Generic[T]):
 
 
 def once(
-    connection: Any, consumer: str, key: str, fn: Callable[[], T], *, fingerprint: object = None
+    connection: Any,
+    consumer: str,
+    key: str,
+    fn: Callable[[], T],
+    *,
+    fingerprint: object = None,
+    mode: Literal["at-most-once"] | None = None,
 ) -> InboxResult[T]:
     """Runs the function unless this consumer has handled the key before, in the caller's transaction.
 
@@ -88,20 +94,30 @@ def once(
     :param consumer: the name of the consumer, such as the consumer group, 1-255 bytes.
     :param key: the operation's key, the same on every delivery.
     :param fingerprint: the request that the key stands for; None for none.
+    :param mode: "at-most-once": after an error of the function, the transaction may commit the key's row
+        without its writes, so that the message is not handled again, and a repeat gets None.
     :raises OncewardError: INVALID_REQUEST, FINGERPRINT_MISMATCH, RESULT_NOT_JSON; also the driver's errors.
         Outside a transaction, as with ``autocommit``, Postgres' 25P01. Then nothing of the function remains.
     """
     violations = text_violations("consumer", consumer, 1, MAX_KEY_BYTES)
     raise_if_any([*violations, *text_violations("key", key, 1, MAX_KEY_BYTES)])
+    if mode not in (None, "at-most-once"):
+        raise refused_field("mode", 'must be "at-most-once" or None')
     bound = None if fingerprint is None else fingerprint_of(fingerprint)
     execute = executor(connection)
     with savepoint(execute):
-        return _once(execute, consumer, key, fn, bound)
+        handled = _enter(execute, consumer, key, bound)
+        if handled is not None:
+            return handled
+        if mode is None:
+            return InboxResult(_handle(execute, consumer, key, fn), replayed=False)
+    with savepoint(execute):
+        # At most once: it does not undo the row.
+        return InboxResult(_handle(execute, consumer, key, fn), replayed=False)
 
 
-def _once(
-    execute: Execute, consumer: str, key: str, fn: Callable[[], T], fingerprint: bytes | None
-) -> InboxResult[T]:
+def _enter(execute: Execute, consumer: str, key: str, fingerprint: bytes | None) -> InboxResult[Any] | None:
+    """Inserts the key's row. Returns what it has if the key was handled before; else None."""
     for _ in range(ENTRY_ATTEMPTS):
         entered = execute(
             """insert into onceward_inbox (consumer, key, fingerprint)
@@ -112,7 +128,7 @@ def _once(
             fingerprint,
         )
         if entered.rowcount == 1:
-            return InboxResult(_handle(execute, consumer, key, fn), replayed=False)
+            return None
         row = execute(
             "select fingerprint, result from onceward_inbox where consumer = %s::text and key = %s::text",
             consumer,

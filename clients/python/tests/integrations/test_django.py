@@ -11,12 +11,21 @@ from django.http.response import HttpResponseBase
 from django.test import Client
 from django.urls import path
 
-from onceward import ClaimRef, InProgressError, OutcomeUnknownError, current_claim, join_key
-from onceward.django import OncewardMiddleware
+from onceward import (
+    ClaimRef,
+    DidNotHappen,
+    Happened,
+    InProgressError,
+    OutcomeUnknownError,
+    current_claim,
+    join_key,
+)
+from onceward.django import GuardedResponse, OncewardMiddleware
 from onceward.testing import TestingOnceward, TestingPolicy
 from onceward.v1.record_pb2 import Record
 
 effects: list[str] = []
+found: list[Happened[GuardedResponse] | DidNotHappen] = []
 service: list[TestingOnceward] = []
 
 
@@ -78,6 +87,7 @@ def idempotency(get_response: Any) -> OncewardMiddleware:
         onceward=lambda: service[-1].onceward,
         namespace="charges",
         caller=lambda request: request.headers["account"],
+        resolve=lambda _: found.pop(),
     )
 
 
@@ -168,6 +178,7 @@ def test_a_response_is_sent_although_it_is_not_stored(testing: TestingOnceward) 
     busy = _post()
     assert (busy.status_code, busy["Retry-After"]) == (409, "1")
     testing.advance(30_000)
+    found.append(DidNotHappen())
     assert _post().json() == {"attempt": 2}
 
 
@@ -184,6 +195,8 @@ def test_a_view_that_can_not_know_its_outcome_leaves_its_claim_to_the_policy(
             kinds.append(answer.json()["type"].removeprefix("urn:onceward:problem:"))
             testing.advance(by_ms)
         assert kinds == ["ambiguous", "in-progress", "ambiguous"]
+        found.append(Happened(GuardedResponse(201, {}, b"found")))
+        assert [_post("?times-out").content for _ in "12"] == [b"found"] * 2
         assert len(effects) == 1
         # Where nothing is guarded, Django answers as after any error of a view.
         unguarded = Client(raise_request_exception=False).put("/charges?times-out")

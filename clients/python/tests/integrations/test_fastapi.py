@@ -9,8 +9,8 @@ from fastapi import APIRouter, BackgroundTasks, Depends, FastAPI, Header, HTTPEx
 from fastapi.testclient import TestClient
 from pydantic import BaseModel
 
-from onceward import OutcomeUnknownError, current_claim
-from onceward.fastapi import once_route
+from onceward import Happened, OutcomeUnknownError, current_claim
+from onceward.fastapi import GuardedResponse, once_route
 from onceward.testing import TestingOnceward, TestingPolicy
 from onceward.v1.record_pb2 import Record
 
@@ -115,8 +115,11 @@ def test_a_route_without_a_needed_key_passes() -> None:
 
 
 def test_a_route_that_can_not_know_its_outcome_leaves_its_claim_to_the_policy() -> None:
-    with _served(True) as (testing, browser, effects):
+    found = Happened(GuardedResponse(201, {}, b"found"))
+    with _served(True, resolve=lambda _: found) as (testing, browser, effects):
         kinds = [browser.post("/v1/charges", json={"cents": 0}, headers=HEADERS).json()["type"] for _ in "12"]
         assert kinds == ["urn:onceward:problem:ambiguous", "urn:onceward:problem:in-progress"]
-        assert len(effects) == 1
         assert [record.state for record in testing.records()] == [Record.STATE_IN_PROGRESS]
+        testing.advance(30_000)
+        texts = [browser.post("/v1/charges", json={"cents": 0}, headers=HEADERS).text for _ in "12"]
+        assert (texts, len(effects)) == (["found"] * 2, 1)

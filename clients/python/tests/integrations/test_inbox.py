@@ -13,7 +13,7 @@ import sqlalchemy
 from sqlalchemy.orm import Session
 
 from onceward import FingerprintMismatchError, InvalidRequestError, OncewardError
-from onceward.inbox import MIGRATION, SweepResult, once, sweep
+from onceward.inbox import MIGRATION, InboxResult, SweepResult, once, sweep
 
 DATABASE = os.environ.get("ONCEWARD_TEST_DATABASE", "")
 if not DATABASE:
@@ -72,7 +72,8 @@ def test_a_message_is_handled_once(begin: Begin) -> None:
         assert not once(_connection(entered), "shipping", "m-1", lambda: None).replayed
 
 
-def test_an_error_undoes_its_writes_and_the_transaction_goes_on(begin: Begin) -> None:
+@pytest.mark.parametrize("mode", [None, "at-most-once"])
+def test_an_error_undoes_its_writes_and_the_transaction_goes_on(begin: Begin, mode: Any) -> None:
     with begin() as entered:
         connection = _connection(entered)
 
@@ -81,11 +82,15 @@ def test_an_error_undoes_its_writes_and_the_transaction_goes_on(begin: Begin) ->
             raise ConnectionError("no printer")
 
         with pytest.raises(ConnectionError):
-            once(connection, "billing", "m-1", fails)
+            once(connection, "billing", "m-1", fails, mode=mode)
         _run(connection)
     assert _effects() == 1
     with begin() as entered:
-        assert not once(_connection(entered), "billing", "m-1", lambda: None).replayed
+        # At most once, the row stays.
+        connection = _connection(entered)
+        assert once(connection, "billing", "m-1", lambda: 2, mode=mode).value == (2 if mode is None else None)
+        for replayed in (False, True):
+            assert once(connection, "billing", "m-2", lambda: 3, mode=mode) == InboxResult(3, replayed)
 
 
 def test_another_request_and_bad_names_are_refused(begin: Begin) -> None:
@@ -97,6 +102,8 @@ def test_another_request_and_bad_names_are_refused(begin: Begin) -> None:
         assert once(connection, "billing", "m-1", lambda: None).replayed
         with pytest.raises(InvalidRequestError) as refused:
             once(connection, "", "x" * 256, lambda: None)
+        with pytest.raises(InvalidRequestError, match="mode"):
+            once(connection, "billing", "m-2", lambda: None, mode="twice")  # type: ignore[arg-type]
         assert [each.field for each in refused.value.violations] == ["consumer", "key"]
         with pytest.raises(OncewardError, match="no JSON form"):
             once(connection, "billing", "m-2", lambda: {1, 2})

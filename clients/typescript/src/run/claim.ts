@@ -1,7 +1,7 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { durationMs } from "@bufbuild/protobuf/wkt";
 import { OncewardError, type SavedCheckpoint } from "../errors/errors.ts";
-import { errorAbout, errorFromCall } from "../errors/mapping.ts";
+import { errorAbout, errorFromCall, mayHaveHappened } from "../errors/mapping.ts";
 import { truncateUtf8 } from "../errors/violations.ts";
 import type {
   Claimed,
@@ -85,7 +85,7 @@ export interface RunningClaim extends Claim {
   readonly judging: Judging;
   /** As `UnresolvedClaim` has it; 0 if the outcome of no earlier attempt is unknown. */
   readonly msSinceEffectMayHaveBegun: number;
-  /** False until `begin` is called, of a claim that marks this and took over no unknown outcome: there was no effect. */
+  /** False before the mark of `begin` may be stored, of a claim that took over no unknown outcome: there was no effect. */
   readonly mayHaveBegun: boolean;
   /** The error of `outcomeUnknown`, once it was called. */
   readonly unknownBecause: OutcomeUnknownError | undefined;
@@ -227,10 +227,16 @@ export class HeldClaim extends NamedClaim implements RunningClaim {
     if (!this.#marksBegin || this.#isMarked) return;
     // A function that was abandoned before it began may still run.
     if (this.#isSettled) throw leaseLost(this.#ref());
-    // A mark whose answer is lost may be stored.
+    const { mayHaveBegun } = this;
     this.mayHaveBegun = true;
-    await this.#renew({ begin: true });
-    this.#isMarked = true;
+    try {
+      await this.#renew({ begin: true });
+      this.#isMarked = true;
+    } catch (cause) {
+      // A mark whose answer is lost may be stored.
+      this.mayHaveBegun = mayHaveBegun || this.#isMarked || mayHaveHappened(errorFromCall(cause));
+      throw cause;
+    }
   }
 
   async saveCheckpoint(name: string, state?: unknown): Promise<void> {

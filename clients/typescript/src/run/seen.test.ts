@@ -1,5 +1,4 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { TerminalError } from "../errors/errors.ts";
 import { createTestingOnceward, type TestingOnceward } from "../testing.ts";
 import { didNotHappen } from "./resolution.ts";
 
@@ -38,30 +37,7 @@ test("many keys are answered in their order, and each that repeats is seen", asy
   expect(await events.seenAll([])).toEqual([]);
   const keys = Array.from({ length: 2500 }, (_, index) => `key-${index}`);
   expect(new Set(await events.seenAll(keys))).toEqual(new Set([false]));
-});
-
-test("a key that a run completed is seen, with any result", async () => {
-  const { onceward, clock } = testing;
-  await onceward.run(EVENT, () => ({ id: 7 }));
-  const declined = { ...EVENT, key: "declined" };
-  await expect(
-    onceward.run(declined, () => {
-      throw new TerminalError("declined");
-    }),
-  ).rejects.toThrow(TerminalError);
-  expect([await onceward.seen(EVENT), await onceward.seen(declined)]).toEqual([true, true]);
-  clock.advance(61_000);
-  expect(await onceward.seen(EVENT)).toBe(true);
-});
-
-test("a key in progress is refused, and an invalid one before it is sent", async () => {
-  const { onceward } = testing;
-  await onceward.api.claim({ ...EVENT, owner: "another" });
-  await expect(onceward.seen({ ...EVENT, waitMs: 0 })).rejects.toMatchObject({ reason: "IN_PROGRESS" });
-  const events = onceward.namespace("events");
-  await expect(events.seenAll(["a", ""])).rejects.toMatchObject({ reason: "INVALID_REQUEST" });
-  expect(await events.seen("a")).toBe(false);
-  await expect(onceward.seenAll({ ...EVENT, keys: "a" as never })).rejects.toThrow("keys");
+  await expect(testing.onceward.seenAll({ ...EVENT, keys: "a" as never })).rejects.toThrow("keys");
 });
 
 test("at most once, a key is completed before its function, which no repeat runs again", async () => {

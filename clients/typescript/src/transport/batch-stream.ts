@@ -57,7 +57,7 @@ export class BatchStream {
     this.#sessions = sessions;
     this.#disableStreams = disableStreams;
     this.#idleTimer = setTimeout(this.#onIdle, IDLE_MS).unref();
-    const broken = brokenError(stream, sessions.authority);
+    const broken = brokenError(stream, sessions.address);
     stream.on("response", (headers, flags) => {
       const error = notGrpc(headers);
       if (error !== undefined) {
@@ -93,7 +93,7 @@ export class BatchStream {
 
   send({ items = [], traceparent = "" }: Batch, timeoutMs: number): Promise<BatchResponse | undefined> {
     return new Promise((resolve, reject) => {
-      if (!this.isOpen()) throw connectionError({ authority: this.#sessions.authority, spokeHttp2: true });
+      if (!this.isOpen()) throw connectionError({ authority: this.#sessions.address, spokeHttp2: true });
       const id = ++this.#lastId;
       const timeout = durationFromMs(Math.max(0, Math.ceil(timeoutMs)));
       const frame = frameMessage(BatchStreamRequestSchema, { items, id, timeout, traceparent });

@@ -60,7 +60,7 @@ export class BatchStreams {
           return stream;
         },
         (cause: unknown) => {
-          throw connectionError({ authority: this.#sessions.authority, spokeHttp2: false }, cause);
+          throw connectionError({ authority: this.#sessions.address, spokeHttp2: false }, cause);
         },
       )
       .finally(() => {

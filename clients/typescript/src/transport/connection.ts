@@ -10,7 +10,8 @@ export type ConnectionOptions =
   | ({
       /**
        * The service's URL, `http://` or `https://`, such as "http://localhost:50051", or the URLs of its replicas:
-       * calls are spread over the replicas that are up. Without a path: gRPC does not support one.
+       * calls are spread over the replicas that are up. Without a path: gRPC does not support one. On the same machine also a Unix
+       * socket, "unix:/run/onceward/onceward.sock".
        */
       readonly address: string | readonly string[];
       /** The certificates of `https://` connections; files are read again for each connection. Default: Node's. */

@@ -2,6 +2,7 @@ import type { ClientHttp2Session, ClientHttp2Stream } from "node:http2";
 import { connect } from "node:net";
 import { Http2SessionManager } from "@connectrpc/connect-node";
 import type { TlsSettings } from "./tls.ts";
+import { socketPathOf } from "./transport-options.ts";
 
 /**
  * Together as long as the timeout of one attempt: if the peer vanished without closing the connection, the next attempt
@@ -18,9 +19,18 @@ export class SessionManager extends Http2SessionManager {
   /** When an answer last came in, on the clock of `performance.now()`. */
   #answeredAtMs = Number.NEGATIVE_INFINITY;
 
+  /** The service's URL, or the address of its Unix socket. */
+  readonly address: string;
+
   /** @param tls is read for each connection. */
   constructor(address: string, tls?: TlsSettings) {
-    super(address, { pingIntervalMs: PING_INTERVAL_MS, pingTimeoutMs: PING_TIMEOUT_MS }, tls);
+    const path = socketPathOf(address);
+    super(
+      path === undefined ? address : "http://localhost",
+      { pingIntervalMs: PING_INTERVAL_MS, pingTimeoutMs: PING_TIMEOUT_MS },
+      path === undefined ? tls : { createConnection: () => connect(path) },
+    );
+    this.address = address;
   }
 
   /**
@@ -53,11 +63,13 @@ export class SessionManager extends Http2SessionManager {
 
   /** Resolves with whether the address accepts connections. Closes the connection it opens. Never rejects. */
   isReachable(): Promise<boolean> {
+    const path = socketPathOf(this.address);
     const { hostname, port, protocol } = new URL(this.authority);
     // An IPv6 address has brackets in a URL only.
     const host = hostname.replace(/^\[|\]$/g, "");
+    const tcp = { host, port: Number(port) || (protocol === "https:" ? 443 : 80) };
     return new Promise((resolve) => {
-      const socket = connect({ host, port: Number(port) || (protocol === "https:" ? 443 : 80) });
+      const socket = connect(path === undefined ? tcp : { path });
       const end = (reachable: boolean) => {
         socket.destroy();
         resolve(reachable);

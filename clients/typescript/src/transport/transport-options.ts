@@ -13,12 +13,21 @@ export interface Connection {
   readonly gathersCalls?: boolean | undefined;
 }
 
+const SOCKET = /^unix:(?:\/\/)?(?=\/)/;
+
+/** Returns the path of a Unix socket's address, such as "unix:/run/onceward/onceward.sock"; undefined for another address. */
+export function socketPathOf(address: string): string | undefined {
+  return SOCKET.test(address) ? address.replace(SOCKET, "") : undefined;
+}
+
 /**
- * Returns the origin of an http: or https: URL. A path is refused, because a gRPC request's path is the method's name.
+ * Returns the origin of an http: or https: URL, or the address of a Unix socket. A URL's path is refused, because a gRPC request's
+ * path is the method's name.
  *
  * @throws InvalidRequestError.
  */
 export function parseOrigin(address: string): string {
+  if (SOCKET.test(address)) return address;
   const { origin, pathname } = parseUrl(address);
   if (pathname === "/") return origin;
   const description = `must have no path, because gRPC has none before the method's name, is ${JSON.stringify(pathname)}`;

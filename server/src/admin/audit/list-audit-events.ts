@@ -18,37 +18,24 @@ import {
 } from "../../gen/onceward/v1/tenant_pb.ts";
 import { administeredTenant } from "../own-tenant.ts";
 import { type Cursor, type PageTokens, type Scan, scanPage, scanUntil } from "../pages.ts";
-import type { AdministrationParts, OperatorRpcs, TenantAdminRpcs } from "../services.ts";
+import type { OperatorRpc, TenantRpc } from "../services.ts";
 
-/** Returns the RPC for audit events of the caller's tenant, without those of an earlier tenant of the same name. */
-export function createListTenantsEvents({
-  pool,
-  pageTokens,
-}: AdministrationParts): TenantAdminRpcs<"listAuditEvents"> {
-  return {
-    async listAuditEvents(request, call) {
-      const { id } = administeredTenant(call);
-      const page = await listEvents(pool.of(call), pageTokens, id, request, new Violations());
-      return create(ListAuditEventsResponseSchema, page);
-    },
-  };
-}
+/** Returns a page of the audit events of the caller's tenant, without those of an earlier tenant of the same name. */
+export const listAuditEvents: TenantRpc<"listAuditEvents"> = async (request, call, { pool, pageTokens }) => {
+  const { id } = administeredTenant(call);
+  const page = await listEvents(pool.of(call), pageTokens, id, request, new Violations());
+  return create(ListAuditEventsResponseSchema, page);
+};
 
-/** Returns the RPC for audit events of all tenants, or of those of one name. */
-export function createListAllEvents({
-  pool,
-  pageTokens,
-}: AdministrationParts): OperatorRpcs<"listAuditEvents"> {
-  return {
-    async listAuditEvents(request) {
-      const violations = new Violations();
-      if (request.tenant !== "") violations.name("tenant", request.tenant);
-      const tenant = request.tenant || undefined;
-      const page = await listEvents(pool, pageTokens, tenant, request, violations);
-      return create(OperatorServiceListAuditEventsResponseSchema, page);
-    },
-  };
-}
+/** Returns a page of the audit events of all tenants, or of those of one name. */
+export const listAllAuditEvents: OperatorRpc<"listAuditEvents"> = async (request, _call, parts) => {
+  const { pool, pageTokens } = parts;
+  const violations = new Violations();
+  if (request.tenant !== "") violations.name("tenant", request.tenant);
+  const tenant = request.tenant || undefined;
+  const page = await listEvents(pool, pageTokens, tenant, request, violations);
+  return create(OperatorServiceListAuditEventsResponseSchema, page);
+};
 
 /**
  * Returns a page of the events of a tenant, or of all tenants, newest first. `violations` has those that the caller found.

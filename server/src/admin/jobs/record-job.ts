@@ -1,4 +1,12 @@
+import { create } from "@bufbuild/protobuf";
 import type { PolicyInForce, Retention } from "../../domain/policy.ts";
+import { timestamp } from "../../domain/violations.ts";
+import {
+  RecordJob_Kind,
+  RecordJob_State,
+  type RecordJob as RecordJobMessage,
+  RecordJobSchema,
+} from "../../gen/onceward/v1/tenant_pb.ts";
 import type { LiveRecord } from "../../records/record.ts";
 
 /** The retention that a policy stamps on records, before and after its change. */
@@ -124,4 +132,26 @@ export interface RecordJob {
    * namespace, and where the next batch begins. Undefined: nothing was examined yet.
    */
   readonly after: { readonly namespace: string; readonly key: string } | undefined;
+}
+
+/** Returns a background change of records, with its progress. */
+export function recordJobMessage(job: RecordJob): RecordJobMessage {
+  const { work } = job;
+  const leftAlone =
+    work.kind === "RESOLVE" && job.state === "DONE" ? recordsLeftAlone(work, job.recordsChanged) : 0;
+  return create(RecordJobSchema, {
+    id: job.id,
+    // The deletion of a tenant is never shown: its administrators no longer have access.
+    kind: RecordJob_Kind[work.kind === "DELETE" ? "FORGET" : work.kind],
+    namespace: job.namespace ?? "",
+    state: RecordJob_State[job.state],
+    recordsExamined: BigInt(job.recordsExamined),
+    recordsChanged: BigInt(job.recordsChanged),
+    recordsForgotten: BigInt(job.recordsForgotten),
+    recordsMatching: BigInt(work.kind === "RESOLVE" ? work.matching : 0),
+    recordsLeftAlone: BigInt(leftAlone),
+    createdAt: timestamp(job.createdAtMs),
+    startsAt: timestamp(job.startsAtMs),
+    ...(job.finishedAtMs !== undefined && { finishedAt: timestamp(job.finishedAtMs) }),
+  });
 }

@@ -4,12 +4,12 @@ import { withoutValues } from "../../records/engine/record-row.ts";
 import type { RecordValues } from "../../records/engine/record-values.ts";
 import type { RecordId } from "../../records/record.ts";
 import { resultBytes } from "../../records/result-bytes.ts";
+import { type AmbiguousCursor, BEFORE_ALL_AMBIGUOUS, findAmbiguous } from "../records/find-ambiguous.ts";
 import { raiseCacheGeneration } from "../records/forget-records.ts";
-import { type AmbiguousCursor, BEFORE_ALL_AMBIGUOUS, findAmbiguous } from "../records/list-ambiguous.ts";
 import { lockRecord, resolveOneOfMany } from "../records/resolve-record.ts";
+import type { JobProgress, TakenJob } from "./job-queue.ts";
 import { readJobResolution } from "./job-resolution.ts";
 import { matches, type ResolveWork, recordsLeftAlone } from "./record-job.ts";
-import type { JobProgress, TakenJob } from "./record-jobs.ts";
 
 /** Maximum records of a batch: each takes two statements, and is locked until the batch ends. */
 const MAX_RESOLVED = 100;

@@ -4,12 +4,12 @@ import { clockMoved, type DatabaseClock, UNCHECKED_CLOCK } from "../../domain/da
 import { PLAIN_VALUES, type RecordValues } from "../../records/engine/record-values.ts";
 import type { RecordId } from "../../records/record.ts";
 import { type ForgetKeys, forgetPage, raiseCacheGeneration, removePage } from "../records/forget-records.ts";
-import type { PageOutcome, RecordPage } from "../records/record-page.ts";
+import { nextNamespace, type PageOutcome, type RecordPage } from "../records/record-page.ts";
 import { removeTenantBatch } from "../tenants/remove-tenant.ts";
+import { advanceRecordJob, type JobProgress, type TakenJob, takeRecordJob } from "./job-queue.ts";
 import { claimedBefore, type RecordJob } from "./record-job.ts";
-import { advanceRecordJob, type JobProgress, type TakenJob, takeRecordJob } from "./record-jobs.ts";
 import { resolveBatch } from "./resolve-batch.ts";
-import { nextNamespace, restampPage } from "./restamp-records.ts";
+import { restampPage } from "./restamp-records.ts";
 
 /** A finished batch: its job, and the job's progress. */
 export interface BatchDone {

@@ -1,10 +1,10 @@
 import { createRepeating, type Repeating } from "../../background/repeat.ts";
 import type { CoreParts } from "../../core-parts.ts";
+import type { Runner } from "../../database/pool.ts";
 import type { Statements } from "../../records/engine/administration-pool.ts";
 import type { RecordValues } from "../../records/engine/record-values.ts";
 import { recordName } from "../../records/record.ts";
 import type { ForgetKeys } from "../records/forget-records.ts";
-import { countUnfinishedRecordJobs } from "./record-jobs.ts";
 import { createJobScheduler } from "./scheduler.ts";
 import { workBatch } from "./work-batch.ts";
 
@@ -59,4 +59,15 @@ export function createJobWorker(
   }
 
   return createRepeating({ intervalMs, maxBackoffMs: MAX_BACKOFF_MS, work, onFailed });
+}
+
+const countJobs = {
+  name: "count_record_jobs",
+  text: `select count(*)::int as unfinished from record_jobs where finished_at is null`,
+};
+
+/** Counts the unfinished jobs of all tenants. */
+export async function countUnfinishedRecordJobs(runner: Runner): Promise<number> {
+  const [row] = await runner.run<{ unfinished: number }>(countJobs, []);
+  return row?.unfinished ?? 0;
 }

@@ -12,7 +12,7 @@ import { NAMESPACE_PATTERN, NAMESPACE_RULE } from "../../domain/limits.ts";
 import { NO_QUOTAS } from "../../domain/quotas.ts";
 import type { TenantResource } from "../../domain/tenant.ts";
 import { recordChange } from "../audit/audited-change.ts";
-import { type ApiKeyTerms, makeApiKey } from "./api-keys.ts";
+import { type ApiKeyTerms, makeApiKey } from "./create-api-key.ts";
 
 /** `operator-key`: creates an operator's API key directly in the database and prints it, once. */
 export async function operatorKey(host: Host): Promise<void> {

@@ -1,18 +1,25 @@
+import { create } from "@bufbuild/protobuf";
 import type { Runner } from "../../database/pool.ts";
-import { type FieldRow, POLICY_COLUMNS, placeholders } from "../../database/tenants/policy-columns.ts";
-import type { NamespaceResource } from "../../domain/tenant.ts";
+import { type FieldRow, POLICY_COLUMNS } from "../../database/tenants/policy-columns.ts";
+import { resolvePolicy } from "../../domain/policy.ts";
+import { Refusal } from "../../domain/refusal.ts";
+import type { NamespaceResource, TenantResource } from "../../domain/tenant.ts";
+import { timestamp } from "../../domain/violations.ts";
+import { type Namespace, NamespaceSchema } from "../../gen/onceward/v1/tenant_pb.ts";
+import { etagOf } from "../etags.ts";
 import { rangeOfPrefix } from "../name-prefix.ts";
+import { POLICY_MESSAGES } from "../policy-messages.ts";
 
-const POLICY = POLICY_COLUMNS.names.join(", ");
-
-const COLUMNS = `
+/** A namespace's columns, for `parseNamespace`. */
+export const NAMESPACE_COLUMNS = `
   tenant_id as "tenantId", name, extract(epoch from created_at) * 1000 as "createdAtMs", version, ${POLICY_COLUMNS.selected}`;
 
-type Row = FieldRow & Omit<NamespaceResource, "policy">;
+/** A row of these columns. */
+export type NamespaceRow = FieldRow & Omit<NamespaceResource, "policy">;
 
 const readNamespaces = {
   name: "read_namespaces",
-  text: `select ${COLUMNS} from namespaces where tenant_id = $1::int and name = any($2::text[])`,
+  text: `select ${NAMESPACE_COLUMNS} from namespaces where tenant_id = $1::int and name = any($2::text[])`,
 };
 
 /** Returns a declared namespace; undefined if it was never declared. */
@@ -30,14 +37,14 @@ export async function findNamespaceResources(
   tenantId: number,
   names: readonly string[],
 ): Promise<ReadonlyMap<string, NamespaceResource>> {
-  const rows = await runner.run<Row>(readNamespaces, [tenantId, names]);
-  return new Map(rows.map(parse).map((namespace) => [namespace.name, namespace]));
+  const rows = await runner.run<NamespaceRow>(readNamespaces, [tenantId, names]);
+  return new Map(rows.map(parseNamespace).map((namespace) => [namespace.name, namespace]));
 }
 
 const listNamespaceRows = {
   name: "list_namespaces",
   text: `
-select ${COLUMNS}
+select ${NAMESPACE_COLUMNS}
   from namespaces
  where tenant_id = $1::int
    and name > $2::text
@@ -55,30 +62,13 @@ export async function listNamespaceResources(
   prefix = "",
 ): Promise<readonly NamespaceResource[]> {
   const { after, before } = rangeOfPrefix(prefix);
-  const rows = await runner.run<Row>(listNamespaceRows, [tenantId, afterName || after, limit, before]);
-  return rows.map(parse);
-}
-
-const putNamespaceRow = {
-  name: "put_namespace",
-  text: `
-insert into namespaces as n (tenant_id, name, ${POLICY})
-values ($1::int, $2::text, ${placeholders(POLICY_COLUMNS.types, 3)})
-on conflict (tenant_id, name) do update set
-  (${POLICY}) = (${POLICY_COLUMNS.names.map((column) => `excluded.${column}`).join(", ")}),
-  version = n.version + 1
-returning ${COLUMNS}`,
-};
-
-/** Declares a namespace, or stores its new policy. The transaction has locked its tenant. */
-export async function putNamespace(
-  transaction: Runner,
-  { tenantId, name, policy }: Pick<NamespaceResource, "tenantId" | "name" | "policy">,
-): Promise<NamespaceResource> {
-  const parameters = [tenantId, name, ...POLICY_COLUMNS.parameters(policy)];
-  const [row] = await transaction.run<Row>(putNamespaceRow, parameters);
-  if (row === undefined) throw new Error("a namespace was neither created nor changed");
-  return parse(row);
+  const rows = await runner.run<NamespaceRow>(listNamespaceRows, [
+    tenantId,
+    afterName || after,
+    limit,
+    before,
+  ]);
+  return rows.map(parseNamespace);
 }
 
 const countNamespaceRows = {
@@ -106,17 +96,32 @@ export async function countNamespaces(
   return row?.declared ?? 0;
 }
 
-const deleteNamespaceRow = {
-  name: "delete_namespace",
-  text: `delete from namespaces where tenant_id = $1::int and name = $2::text`,
-};
-
-/** Deletes the namespace's policy; its records follow the tenant's. */
-export async function deleteNamespace(transaction: Runner, tenantId: number, name: string): Promise<void> {
-  await transaction.run(deleteNamespaceRow, [tenantId, name]);
-}
-
-function parse(row: Row): NamespaceResource {
+/** Returns the namespace of a row. */
+export function parseNamespace(row: NamespaceRow): NamespaceResource {
   const { tenantId, name, createdAtMs, version } = row;
   return { tenantId, name, policy: POLICY_COLUMNS.parse(row), createdAtMs, version };
+}
+
+/** Returns a declared namespace, with the policy in force. */
+export function namespaceMessage(namespace: NamespaceResource, tenant: TenantResource): Namespace {
+  return create(NamespaceSchema, {
+    name: namespace.name,
+    policy: POLICY_MESSAGES.write(namespace.policy),
+    effectivePolicy: POLICY_MESSAGES.write(resolvePolicy(tenant.policy, namespace.policy)),
+    createdAt: timestamp(namespace.createdAtMs),
+    etag: namespaceEtag(namespace),
+  });
+}
+
+/** Returns the etag of a namespace's state. */
+export function namespaceEtag({ tenantId, name, version }: NamespaceResource): string {
+  return etagOf(["namespace", tenantId, name, version]);
+}
+
+/** Returns the refusal of a request for a namespace without a policy of its own. */
+export function namespaceNotFound(): Refusal {
+  return new Refusal(
+    "NAMESPACE_NOT_FOUND",
+    "The namespace was never declared; it follows the tenant's policy.",
+  );
 }

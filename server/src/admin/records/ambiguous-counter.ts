@@ -3,8 +3,8 @@ import type { Runner } from "../../database/pool.ts";
 import { intArray } from "../../database/sql-arrays.ts";
 import type { DatabaseClock } from "../../domain/database-clock.ts";
 import type { LabelledTenant } from "../../telemetry/tenant-labels.ts";
-import { countMatching } from "./count-matching.ts";
-import type { AmbiguousCursor } from "./list-ambiguous.ts";
+import { countMatching } from "./count-ambiguous-records.ts";
+import type { AmbiguousCursor } from "./find-ambiguous.ts";
 
 const findHoldingTenants = {
   name: "find_holding_tenants",

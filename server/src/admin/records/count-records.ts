@@ -1,8 +1,42 @@
+import { create } from "@bufbuild/protobuf";
 import { nowBy } from "../../database/now-by.ts";
 import type { Runner } from "../../database/pool.ts";
 import { fromRow, type RowOf } from "../../database/rows.ts";
+import { timestamp, Violations } from "../../domain/violations.ts";
+import { CountRecordsResponseSchema } from "../../gen/onceward/v1/tenant_admin_pb.ts";
 import { STATE } from "../../records/engine/record-row.ts";
 import { isHeld } from "../../records/engine/record-sql.ts";
+import { administeredNamespace } from "../own-tenant.ts";
+import { scanUntil } from "../pages.ts";
+import type { TenantRpc } from "../services.ts";
+import type { RecordPage } from "./record-page.ts";
+
+/** Counts a namespace's records by their state. */
+export const countRecords: TenantRpc<"countRecords"> = async ({ namespace, pageToken }, call, parts) => {
+  const { pool, pageTokens, databaseClock } = parts;
+  const violations = new Violations();
+  violations.name("namespace", namespace);
+  const { id: tenantId } = administeredNamespace(call, namespace);
+  const scope = [tenantId, "CountRecords", namespace];
+  const [afterKey = ""] = pageTokens.read(scope, pageToken, violations) ?? [];
+  violations.throwIfAny();
+
+  const { items, next } = await scanUntil(Number.POSITIVE_INFINITY, afterKey, async (after: string) => {
+    const range = { tenantId, namespace, afterKey: after };
+    const counted = await countPage(pool.of(call), range, databaseClock.latestMs());
+    return { items: [counted.counts], next: counted.next };
+  });
+  const { oldestAmbiguousSinceMs: since, ...counts } = items.reduce(sum);
+  return create(CountRecordsResponseSchema, {
+    inProgress: BigInt(counts.inProgress),
+    lapsed: BigInt(counts.lapsed),
+    completed: BigInt(counts.completed),
+    released: BigInt(counts.released),
+    ambiguous: BigInt(counts.ambiguous),
+    oldestAmbiguousSince: since === undefined ? undefined : timestamp(since),
+    ...(next !== undefined && { nextPageToken: pageTokens.write(scope, [next]) }),
+  });
+};
 
 /** Counts of a range of a namespace's records. */
 export interface RecordCounts {
@@ -59,13 +93,9 @@ type Row = RowOf<RecordCounts> & { readonly examined: number; readonly lastKey: 
  *
  * @param latestMs as DatabaseClock: a record counts until its retention ends by the previous clock.
  */
-export async function countRecords(
+export async function countPage(
   runner: Runner,
-  {
-    tenantId,
-    namespace,
-    afterKey,
-  }: { readonly tenantId: number; readonly namespace: string; readonly afterKey: string },
+  { tenantId, namespace, afterKey }: Omit<RecordPage, "limit">,
   latestMs?: number,
 ): Promise<{ readonly counts: RecordCounts; readonly next: string | undefined }> {
   const [row] = await runner.run<Row>(countStates, [tenantId, namespace, afterKey, latestMs ?? null]);
@@ -74,5 +104,17 @@ export async function countRecords(
   return {
     counts: fromRow<RecordCounts>(counts),
     next: examined === MAX_COUNTED ? (lastKey ?? undefined) : undefined,
+  };
+}
+
+function sum(one: RecordCounts, other: RecordCounts): RecordCounts {
+  const since = [one.oldestAmbiguousSinceMs, other.oldestAmbiguousSinceMs].filter((ms) => ms !== undefined);
+  return {
+    inProgress: one.inProgress + other.inProgress,
+    lapsed: one.lapsed + other.lapsed,
+    completed: one.completed + other.completed,
+    released: one.released + other.released,
+    ambiguous: one.ambiguous + other.ambiguous,
+    oldestAmbiguousSinceMs: since.length === 0 ? undefined : Math.min(...since),
   };
 }

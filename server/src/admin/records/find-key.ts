@@ -3,7 +3,7 @@ import type { Runner } from "../../database/pool.ts";
 import { textArray } from "../../database/sql-arrays.ts";
 import { listedRecord, RECORD_SELECT, type RecordRow, STATE } from "../../records/engine/record-row.ts";
 import type { LiveRecord } from "../../records/record.ts";
-import { findNamespacesInUse, NAMESPACES_PER_LOOK } from "../namespaces/list-namespaces-in-use.ts";
+import { findNamespacesInUse, NAMESPACES_PER_LOOK } from "../namespaces/namespaces-in-use.ts";
 import type { Scan } from "../pages.ts";
 import { findRecords, type RecordCursor, type RecordFilter, startOf } from "./find-records.ts";
 

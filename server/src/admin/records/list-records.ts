@@ -1,5 +1,4 @@
 import { create } from "@bufbuild/protobuf";
-import { loadPolicies } from "../../access/authority.ts";
 import type { Call } from "../../access/call.ts";
 import type { Runner } from "../../database/pool.ts";
 import {
@@ -10,7 +9,6 @@ import {
 } from "../../domain/limits.ts";
 import { mapSettled, Rejected } from "../../domain/operation.ts";
 import { Refusal } from "../../domain/refusal.ts";
-import { policyFor } from "../../domain/tenant.ts";
 import { Violations } from "../../domain/violations.ts";
 import { Record_State, type Record as RecordMessage, RecordSchema } from "../../gen/onceward/v1/record_pb.ts";
 import {
@@ -20,57 +18,50 @@ import {
 } from "../../gen/onceward/v1/tenant_admin_pb.ts";
 import type { LiveRecord } from "../../records/record.ts";
 import { recordMessage } from "../../records/record-messages.ts";
-import { administeredNamespace, administeredPart } from "../own-tenant.ts";
+import { administeredPart } from "../own-tenant.ts";
 import { type Cursor, type Scan, type Scope, scanPage, scanUntil } from "../pages.ts";
-import type { AdministrationParts, TenantAdminRpcs } from "../services.ts";
+import type { AdministrationParts, TenantRpc } from "../services.ts";
+import { type AmbiguousCursor, BEFORE_ALL_AMBIGUOUS, findAmbiguous } from "./find-ambiguous.ts";
 import { findKey, findKeyPrefix } from "./find-key.ts";
 import { cursorBehind, findRecords, type RecordCursor, type RecordFilter, startOf } from "./find-records.ts";
-import { type AmbiguousCursor, BEFORE_ALL_AMBIGUOUS, findAmbiguous } from "./list-ambiguous.ts";
+import { providerLinks } from "./provider-links.ts";
 
 /** Records of a page with the states of their checkpoints, which together are as large as half a message. */
 const MAX_RECORDS_WITH_STATES = 100;
 
-/** Returns the RPC that searches records. */
-export function createListRecords({
-  pool,
-  records,
-  databaseClock,
-  pageTokens,
-}: AdministrationParts): TenantAdminRpcs<"listRecords"> {
-  return {
-    async listRecords(request, call) {
-      const violations = new Violations();
-      const filter = parseRecordFilter(request, call, violations);
-      const order = parseRecordOrder(request, violations);
-      const { checkpointStates } = request;
-      if (checkpointStates && filter.state !== "ambiguous") {
-        violations.add("checkpoint_states", "needs the state STATE_AMBIGUOUS");
-      }
-      const maxSize = checkpointStates ? MAX_RECORDS_WITH_STATES : Number.POSITIVE_INFINITY;
-      const runner = pool.of(call);
-      const start = order === "key" ? keyCursor(startOf(filter)) : ageCursor(BEFORE_ALL_AMBIGUOUS);
-      const { messages, nextPageToken } = await scanPage(
-        { ...request, pageSize: Math.min(request.pageSize, maxSize) },
-        {
-          pageTokens,
-          scope: [...listScope(filter, order), String(checkpointStates)],
-          schema: RecordSchema,
-          find: (behind, limit) =>
-            scanUntil(limit, behind.length === 0 ? start : behind, (from: Cursor, count) =>
-              findFrom(runner, filter, order, from, count, databaseClock.latestMs()),
-            ),
-          messageOf: ({ record }) => recordMessage(record),
-          cursorOf: ({ end }) => end,
-        },
-        violations,
-      );
-      if (checkpointStates) await addStates(records, filter.tenantId, messages, call);
-      const linked = filter.state === "ambiguous" ? messages.map(({ namespace }) => namespace) : [];
-      const links = Object.fromEntries(await providerLinks(linked, call));
-      return create(ListRecordsResponseSchema, { records: messages, providerLinks: links, nextPageToken });
+/** Returns a page of the records that match. */
+export const listRecords: TenantRpc<"listRecords"> = async (request, call, parts) => {
+  const { pool, records, pageTokens, databaseClock } = parts;
+  const violations = new Violations();
+  const filter = parseRecordFilter(request, call, violations);
+  const order = parseRecordOrder(request, violations);
+  const { checkpointStates } = request;
+  if (checkpointStates && filter.state !== "ambiguous") {
+    violations.add("checkpoint_states", "needs the state STATE_AMBIGUOUS");
+  }
+  const maxSize = checkpointStates ? MAX_RECORDS_WITH_STATES : Number.POSITIVE_INFINITY;
+  const runner = pool.of(call);
+  const start = order === "key" ? keyCursor(startOf(filter)) : ageCursor(BEFORE_ALL_AMBIGUOUS);
+  const { messages, nextPageToken } = await scanPage(
+    { ...request, pageSize: Math.min(request.pageSize, maxSize) },
+    {
+      pageTokens,
+      scope: [...listScope(filter, order), String(checkpointStates)],
+      schema: RecordSchema,
+      find: (behind, limit) =>
+        scanUntil(limit, behind.length === 0 ? start : behind, (from: Cursor, count) =>
+          findFrom(runner, filter, order, from, count, databaseClock.latestMs()),
+        ),
+      messageOf: ({ record }) => recordMessage(record),
+      cursorOf: ({ end }) => end,
     },
-  };
-}
+    violations,
+  );
+  if (checkpointStates) await addStates(records, filter.tenantId, messages, call);
+  const linked = filter.state === "ambiguous" ? messages.map(({ namespace }) => namespace) : [];
+  const links = Object.fromEntries(await providerLinks(linked, call));
+  return create(ListRecordsResponseSchema, { records: messages, providerLinks: links, nextPageToken });
+};
 
 /** Parses the filter of a list. Adds a violation for everything that is malformed. @throws Refusal NAMESPACE_DENIED. */
 function parseRecordFilter(request: ListRecordsRequest, call: Call, violations: Violations): RecordFilter {
@@ -209,19 +200,6 @@ async function addStates(
 
 function isUnreadable(error: unknown): boolean {
   return error instanceof Refusal && error.reason === "RECORD_UNREADABLE";
-}
-
-/** Returns the link to the provider that is in force in each namespace that has one. */
-export async function providerLinks(
-  namespaces: readonly string[],
-  call: Call,
-): Promise<ReadonlyMap<string, string>> {
-  await loadPolicies(namespaces, call);
-  const links = [...new Set(namespaces)].map((name) => {
-    const tenant = administeredNamespace(call, name);
-    return [name, policyFor(tenant, name).providerLink] as const;
-  });
-  return new Map(links.filter(([, link]) => link !== ""));
 }
 
 /** Returns the order and every field of a filter, for its page tokens. */

@@ -68,3 +68,24 @@ export async function runOnPage(
   } = row;
   return { examined, lastKey: lastKey ?? undefined, changed, forgotten, ambiguousForgotten, outdatedCopies };
 }
+
+const findNextNamespace = {
+  name: "find_next_namespace",
+  text: `
+select namespace
+  from records
+ where tenant_id = $1::int
+   and namespace > $2::text
+ order by namespace
+ limit 1`,
+};
+
+/** Returns the tenant's first namespace behind a name that has rows, if there is one. */
+export async function nextNamespace(
+  runner: Runner,
+  tenantId: number,
+  afterNamespace: string,
+): Promise<string | undefined> {
+  const [row] = await runner.run<{ namespace: string }>(findNextNamespace, [tenantId, afterNamespace]);
+  return row?.namespace;
+}

@@ -1,5 +1,10 @@
-import { Refusal } from "../../domain/refusal.ts";
-import type { LiveRecord, RecordId, Result } from "../../records/record.ts";
+import { MAX_REASON_BYTES } from "../../domain/limits.ts";
+import type { Policy } from "../../domain/policy.ts";
+import type { Violations } from "../../domain/violations.ts";
+import type { ResolveRecordRequest } from "../../gen/onceward/v1/tenant_admin_pb.ts";
+import type { Result } from "../../records/record.ts";
+import { digestResult } from "../../records/result-digest.ts";
+import { checkResultSize, parseResult } from "../../records/result-requests.ts";
 
 /** An administrator's decision about a record that its holder has left unresolved. */
 export type Resolution =
@@ -10,47 +15,31 @@ export type Resolution =
   /** The side effect happened, with this result. */
   | { readonly kind: "complete"; readonly result: Result; readonly resultDigest: Uint8Array };
 
-/** Resolves a record, regardless of its holder. */
-export interface ResolveCommand {
-  readonly id: RecordId;
-  readonly resolution: Resolution;
-  /** The administrator's text. */
-  readonly reason: string;
-  /** The record job that resolves it; undefined: a call for this record. */
-  readonly recordJob: bigint | undefined;
-  /** Resolves only the claim with this token; undefined: the newest claim. */
-  readonly fencingToken: bigint | undefined;
+/** Parses how to resolve. @throws Refusal INVALID_REQUEST with every violation so far; RESULT_TOO_LARGE. */
+export function parseResolution(
+  resolution: ResolveRecordRequest["resolution"],
+  policy: Policy,
+  violations: Violations,
+): Resolution {
+  if (resolution.case === undefined) violations.add("resolution", "must be forget, release or complete");
+  const result =
+    resolution.case === "complete"
+      ? parseResult("complete.result", resolution.value.result, violations)
+      : undefined;
+  violations.throwIfAny();
+  switch (resolution.case) {
+    case "forget":
+    case "release":
+      return { kind: resolution.case };
+    default:
+      if (result === undefined) throw new Error("a missing result is not a violation");
+      checkResultSize(result, policy);
+      return { kind: "complete", result, resultDigest: digestResult(result) };
+  }
 }
 
-/**
- * Returns the record if the command changes it; undefined if it already is as the command asks.
- *
- * @throws Refusal RECORD_NOT_FOUND, CLAIM_SUPERSEDED, ALREADY_COMPLETED (released, or with another result).
- */
-export function recordToChange(
-  record: LiveRecord | undefined,
-  { resolution, fencingToken }: ResolveCommand,
-): LiveRecord | undefined {
-  if (record === undefined) {
-    throw new Refusal(
-      "RECORD_NOT_FOUND",
-      "There is no such record: the key was never claimed, or its retention has ended.",
-    );
-  }
-  if (fencingToken !== undefined && record.fencingToken !== fencingToken) {
-    throw new Refusal("CLAIM_SUPERSEDED", "The fencing token does not name the key's newest claim.");
-  }
-  switch (resolution.kind) {
-    case "forget":
-      return record;
-    case "release":
-      if (record.phase.kind === "completed") {
-        throw new Refusal("ALREADY_COMPLETED", "The claim was completed; only forgetting undoes that.");
-      }
-      return record.phase.kind === "released" ? undefined : record;
-    case "complete":
-      if (record.phase.kind !== "completed") return record;
-      if (Buffer.compare(record.phase.resultDigest, resolution.resultDigest) === 0) return undefined;
-      throw new Refusal("ALREADY_COMPLETED", "The claim was completed before, with another result.");
-  }
+/** Adds a violation unless the administrator gave a reason. */
+export function parseReason(reason: string, violations: Violations): void {
+  violations.prose("reason", reason, { maxBytes: MAX_REASON_BYTES });
+  if (reason.trim() === "") violations.add("reason", "is required");
 }

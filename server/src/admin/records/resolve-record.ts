@@ -1,4 +1,14 @@
+import { create } from "@bufbuild/protobuf";
+import { loadPolicies } from "../../access/authority.ts";
+import type { Call } from "../../access/call.ts";
 import type { Runner } from "../../database/pool.ts";
+import type { Snapshot } from "../../database/tenants/audit-events.ts";
+import { Refusal } from "../../domain/refusal.ts";
+import {
+  type ResolveRecordRequest,
+  ResolveRecordResponseSchema,
+} from "../../gen/onceward/v1/tenant_admin_pb.ts";
+import { withResult } from "../../records/engine/large-results.ts";
 import {
   type OpenRow,
   parseRecord,
@@ -6,6 +16,7 @@ import {
   RESULT_KIND,
   type RecordRow,
   STATE,
+  withoutValues,
 } from "../../records/engine/record-row.ts";
 import {
   COMPLETE_COLUMNS,
@@ -15,9 +26,101 @@ import {
   WITH_ROOM,
 } from "../../records/engine/record-sql.ts";
 import type { RecordValues } from "../../records/engine/record-values.ts";
-import type { LiveRecord, RecordId } from "../../records/record.ts";
+import { type LiveRecord, type RecordId, recordName } from "../../records/record.ts";
+import { recordMessage } from "../../records/record-messages.ts";
+import { readRecordId } from "../../records/request.ts";
+import { recordChange } from "../audit/audited-change.ts";
+import type { TenantRpc } from "../services.ts";
 import { FORGET_COLUMNS, raiseCacheGeneration } from "./forget-records.ts";
-import type { ResolveCommand } from "./resolution.ts";
+import { parseReason, parseResolution, type Resolution } from "./resolution.ts";
+
+/** Resolves one record, regardless of its holder. */
+export const resolveRecord: TenantRpc<"resolveRecord"> = async (request, call, parts) => {
+  const { pool, changes, encryption, databaseClock, onSettled, recordTarget } = parts;
+  await loadPolicies([request.namespace], call);
+  const command = parseResolve(request, call);
+  const record = await pool.of(call).transaction(async (transaction) => {
+    // A record that cannot be decrypted can be forgotten.
+    const openRow = command.resolution.kind === "forget" ? withoutValues : encryption.openRow;
+    const locked = await lockRecord(transaction, command.id, openRow, databaseClock.latestMs());
+    const was = recordToChange(locked, command);
+    if (was === undefined) return locked;
+    const became = await changeRecord(transaction, command, encryption);
+    await recordChange(transaction, call, {
+      action: "ResolveRecord",
+      target: recordTarget(command.id),
+      reason: command.reason,
+      before: recordSnapshot(was),
+      ...(became && { after: recordSnapshot(became) }),
+    });
+    return became;
+  });
+  // Forgetting raised the tenant's generation, which invalidates its cached completions.
+  changes.tenantChanged(command.id.tenantId);
+  onSettled(recordName(command.id));
+  return create(ResolveRecordResponseSchema, record && { record: replyRecord(record, command) });
+};
+
+/** Resolves a record, regardless of its holder. */
+interface ResolveCommand {
+  readonly id: RecordId;
+  readonly resolution: Resolution;
+  /** The administrator's text. */
+  readonly reason: string;
+  /** The record job that resolves it; undefined: a call for this record. */
+  readonly recordJob: bigint | undefined;
+  /** Resolves only the claim with this token; undefined: the newest claim. */
+  readonly fencingToken: bigint | undefined;
+}
+
+/** Parses a resolution. @throws Refusal INVALID_REQUEST with every violation; NAMESPACE_DENIED; RESULT_TOO_LARGE. */
+function parseResolve(request: ResolveRecordRequest, { principal }: Call): ResolveCommand {
+  const { id, policy, violations } = readRecordId(request, principal);
+  const { reason, fencingToken } = request;
+  parseReason(reason, violations);
+  if (fencingToken < 0n) violations.add("fencing_token", "must be a token that Claim returned, or 0");
+  const resolution = parseResolution(request.resolution, policy, violations);
+  return {
+    id,
+    resolution,
+    reason,
+    recordJob: undefined,
+    fencingToken: fencingToken === 0n ? undefined : fencingToken,
+  };
+}
+
+/**
+ * Returns the record if the command changes it; undefined if it already is as the command asks.
+ *
+ * @throws Refusal RECORD_NOT_FOUND, CLAIM_SUPERSEDED, ALREADY_COMPLETED (released, or with another result).
+ */
+function recordToChange(
+  record: LiveRecord | undefined,
+  { resolution, fencingToken }: ResolveCommand,
+): LiveRecord | undefined {
+  if (record === undefined) {
+    throw new Refusal(
+      "RECORD_NOT_FOUND",
+      "There is no such record: the key was never claimed, or its retention has ended.",
+    );
+  }
+  if (fencingToken !== undefined && record.fencingToken !== fencingToken) {
+    throw new Refusal("CLAIM_SUPERSEDED", "The fencing token does not name the key's newest claim.");
+  }
+  switch (resolution.kind) {
+    case "forget":
+      return record;
+    case "release":
+      if (record.phase.kind === "completed") {
+        throw new Refusal("ALREADY_COMPLETED", "The claim was completed; only forgetting undoes that.");
+      }
+      return record.phase.kind === "released" ? undefined : record;
+    case "complete":
+      if (record.phase.kind !== "completed") return record;
+      if (Buffer.compare(record.phase.resultDigest, resolution.resultDigest) === 0) return undefined;
+      throw new Refusal("ALREADY_COMPLETED", "The claim was completed before, with another result.");
+  }
+}
 
 const BY_KEY = "r.tenant_id = $1::int and r.namespace = $2::text and r.key = $3::text";
 
@@ -112,7 +215,7 @@ select ${RECORD_SELECT},
  * @returns the changed record, without the payload of its result; undefined if it was forgotten.
  * @throws Refusal RECORD_UNREADABLE, as `RecordValues.openRow`.
  */
-export async function resolveRecord(
+async function changeRecord(
   transaction: Runner,
   command: ResolveCommand,
   encryption: RecordValues,
@@ -172,4 +275,14 @@ function keyParameters({ tenantId, namespace, key }: RecordId): readonly unknown
 function onlyRow([row]: readonly RecordRow[]): RecordRow {
   if (row === undefined) throw new Error("a locked record has disappeared");
   return row;
+}
+
+/** Returns the parts of a record that audit events may show: neither its key nor its result. */
+function recordSnapshot({ phase, fencingToken, attempt, owner }: LiveRecord): Snapshot {
+  return { state: phase.kind, fencingToken: String(fencingToken), attempt, owner };
+}
+
+/** Returns the record with the payload of the request where the database did not return the result's payload. */
+function replyRecord(record: LiveRecord, { resolution }: ResolveCommand) {
+  return recordMessage(resolution.kind === "complete" ? withResult(record, resolution.result) : record);
 }

@@ -1,9 +1,9 @@
 import type { CoreParts } from "../../core-parts.ts";
 import type { SweptNamespace } from "../../records/sweep.ts";
-import { administrationParts, operatorRoutes, tenantAdminRoutes } from "../services.ts";
-import { createUsageHandlers } from "./get-usage.ts";
-import { createUsageNowHandlers } from "./get-usage-now.ts";
-import { createTenantUsageHandlers } from "./list-tenant-usage.ts";
+import { operatorRoutes, tenantAdminRoutes } from "../services.ts";
+import { getUsage } from "./get-usage.ts";
+import { getUsageNow } from "./get-usage-now.ts";
+import { listTenantUsage } from "./list-tenant-usage.ts";
 import { createRecentRefusals } from "./recent-refusals.ts";
 import { createRecentUse } from "./recent-use.ts";
 import { createUsageFlusher } from "./usage-flusher.ts";
@@ -24,7 +24,6 @@ export function createUsage(core: CoreParts) {
     intervalMs: config.ONCEWARD_USAGE_FLUSH,
     onFailed: onFailed("store_usage"),
   });
-  const parts = administrationParts(core);
   return {
     hooks: { ...meter, declined: refusals.declined },
     onSwept(byNamespace: readonly SweptNamespace[]) {
@@ -33,11 +32,8 @@ export function createUsage(core: CoreParts) {
     },
     flusher,
     routes: [
-      ...tenantAdminRoutes(core.admission, {
-        ...createUsageHandlers(parts),
-        ...createUsageNowHandlers(parts),
-      }),
-      ...operatorRoutes(createTenantUsageHandlers(parts)),
+      ...tenantAdminRoutes(core, { getUsage, getUsageNow }),
+      ...operatorRoutes(core, { listTenantUsage }),
     ],
   };
 }

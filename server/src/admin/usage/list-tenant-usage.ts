@@ -1,11 +1,8 @@
 import { create } from "@bufbuild/protobuf";
+import { nowBy } from "../../database/now-by.ts";
 import type { Runner } from "../../database/pool.ts";
-import {
-  findTenantResource,
-  findTenantResources,
-  listTenantNames,
-  listTenantResources,
-} from "../../database/tenants/tenants.ts";
+import { fromRow, type RowOf } from "../../database/rows.ts";
+import { intArray } from "../../database/sql-arrays.ts";
 import type { TenantResource } from "../../domain/tenant.ts";
 import { timestamp, Violations } from "../../domain/violations.ts";
 import {
@@ -14,26 +11,15 @@ import {
   TenantUsageSchema,
 } from "../../gen/onceward/v1/operator_pb.ts";
 import { type RefusedNow, Tenant_State } from "../../gen/onceward/v1/tenant_pb.ts";
-import { QUOTA_MESSAGES } from "../namespaces/policy-messages.ts";
 import { pageSize, replyPage } from "../pages.ts";
-import type { AdministrationParts, OperatorRpcs } from "../services.ts";
-import {
-  callsPerSecond,
-  MINUTES_SHOWN,
-  minuteMessage,
-  nowMessage,
-  refusedMessages,
-} from "./get-usage-now.ts";
+import { QUOTA_MESSAGES } from "../policy-messages.ts";
+import type { OperatorRpc } from "../services.ts";
+import { type LastMinute, nowMessage, readLastMinute, readLastMinutes, UNUSED } from "./last-minute.ts";
+import { findNamed, rankTenants, type TenantOrder } from "./rank-tenants.ts";
 import { attempts } from "./recent-use.ts";
-import {
-  type LastMinute,
-  readLastMinute,
-  readLastMinutes,
-  readMinutes,
-  UNUSED,
-  type UsedMinute,
-} from "./stored-recent-use.ts";
-import { findTenantUse, sumRecentUse, type TenantUse } from "./tenant-use.ts";
+import { refusedMessages } from "./refused-now.ts";
+import { REFUSED_SUM } from "./usage.ts";
+import { MINUTES_SHOWN, minuteMessage, readMinutes, type UsedMinute } from "./used-minutes.ts";
 
 /** Each tenant takes some index ranges; a page of so many takes some tens of milliseconds. */
 const MAX_TENANTS = 200;
@@ -42,9 +28,6 @@ const MAX_SEARCH_BYTES = 63;
 /** How long a short rush is remembered, which a new limit would refuse. */
 const BUSIEST_OF_MINUTES = 15;
 
-/** By what tenants are listed; those that are equal follow by name. */
-type TenantOrder = "name" | "rate" | "refused" | "usage";
-
 const ORDERS: Readonly<Record<number, TenantOrder>> = {
   [ListTenantUsageRequest_Order.UNSPECIFIED]: "name",
   [ListTenantUsageRequest_Order.RATE]: "rate",
@@ -52,141 +35,107 @@ const ORDERS: Readonly<Record<number, TenantOrder>> = {
   [ListTenantUsageRequest_Order.USAGE]: "usage",
 };
 
-/** Returns the RPC that shows tenants' use beside their quotas. */
-export function createTenantUsageHandlers({
-  pool,
-  pageTokens,
-  databaseClock,
-}: AdministrationParts): OperatorRpcs<"listTenantUsage"> {
-  return {
-    async listTenantUsage(request) {
-      const violations = new Violations();
-      const { search, tenant: name } = request;
-      if (name !== "") violations.name("tenant", name);
-      violations.text("search", search, { maxBytes: MAX_SEARCH_BYTES });
-      const order = ORDERS[request.order] ?? "name";
-      if (!(request.order in ORDERS)) violations.add("order", "must be an order of tenants");
-      const scope = ["ListTenantUsage", name, search, order];
-      const size = Math.min(pageSize(request.pageSize, violations), MAX_TENANTS);
-      const [afterName = "", afterValue = ""] = pageTokens.read(scope, request.pageToken, violations) ?? [];
-      violations.throwIfAny();
+/** Returns a page of tenants' use beside their quotas. */
+export const listTenantUsage: OperatorRpc<"listTenantUsage"> = async (request, _call, parts) => {
+  const { pool, pageTokens, databaseClock } = parts;
+  const violations = new Violations();
+  const { search, tenant: name } = request;
+  if (name !== "") violations.name("tenant", name);
+  violations.text("search", search, { maxBytes: MAX_SEARCH_BYTES });
+  const order = ORDERS[request.order] ?? "name";
+  if (!(request.order in ORDERS)) violations.add("order", "must be an order of tenants");
+  const scope = ["ListTenantUsage", name, search, order];
+  const size = Math.min(pageSize(request.pageSize, violations), MAX_TENANTS);
+  const [afterName = "", afterValue = ""] = pageTokens.read(scope, request.pageToken, violations) ?? [];
+  violations.throwIfAny();
 
-      const latestMs = databaseClock.latestMs();
-      const lastMinutes = await readLastMinutes(pool, latestMs);
-      const after = afterName === "" ? undefined : { name: afterName, value: Number(afterValue) };
-      const { found, rankOf } =
-        name === ""
-          ? await rankTenants(pool, { search, order, after, count: size + 1, lastMinutes, latestMs })
-          : await findNamed(pool, name);
-      const ids = found.slice(0, size).map(({ id }) => id);
-      const [use, busiest, minutes, refused] = await Promise.all([
-        findTenantUse(pool, ids, latestMs),
-        findBusiestMinutes(pool, ids, latestMs),
-        name === "" ? [] : readMinutes(pool, ids, MINUTES_SHOWN, latestMs),
-        name === "" ? [] : findRefused(pool, ids, latestMs),
-      ]);
-      const { messages, last } = replyPage(found, size, TenantUsageSchema, (tenant) =>
-        usageMessage(tenant, {
-          use: use.get(tenant.id),
-          now: lastMinutes.get(tenant.id),
-          busiest: busiest.get(tenant.id),
-          minutes,
-          refused,
-        }),
-      );
-      return create(ListTenantUsageResponseSchema, {
-        tenants: messages,
-        ...(last && { nextPageToken: pageTokens.write(scope, [last.name, String(rankOf(last.id))]) }),
-      });
-    },
-  };
+  const latestMs = databaseClock.latestMs();
+  const lastMinutes = await readLastMinutes(pool, latestMs);
+  const after = afterName === "" ? undefined : { name: afterName, value: Number(afterValue) };
+  const { found, rankOf } =
+    name === ""
+      ? await rankTenants(pool, { search, order, after, count: size + 1, lastMinutes, latestMs })
+      : await findNamed(pool, name);
+  const ids = found.slice(0, size).map(({ id }) => id);
+  const [use, busiest, minutes, refused] = await Promise.all([
+    findTenantUse(pool, ids, latestMs),
+    findBusiestMinutes(pool, ids, latestMs),
+    name === "" ? [] : readMinutes(pool, ids, MINUTES_SHOWN, latestMs),
+    name === "" ? [] : findRefused(pool, ids, latestMs),
+  ]);
+  const { messages, last } = replyPage(found, size, TenantUsageSchema, (tenant) =>
+    usageMessage(tenant, {
+      use: use.get(tenant.id),
+      now: lastMinutes.get(tenant.id),
+      busiest: busiest.get(tenant.id),
+      minutes,
+      refused,
+    }),
+  );
+  return create(ListTenantUsageResponseSchema, {
+    tenants: messages,
+    ...(last && { nextPageToken: pageTokens.write(scope, [last.name, String(rankOf(last.id))]) }),
+  });
+};
+
+/** What a tenant uses of its quotas. Undefined totals: the tenant has no quota of them, so they are not counted. */
+interface TenantUse {
+  readonly tenantId: number;
+  readonly liveRecords: number | undefined;
+  readonly storedBytes: number | undefined;
+  readonly declaredNamespaces: number;
+  readonly unfinishedJobs: number;
+  /** Answered claims since `recentSinceMs`, the begin of the last full hour, in milliseconds since the Unix epoch. */
+  readonly recentClaims: number;
+  readonly recentSinceMs: number;
+  /** Of the same hours: refused by a quota, and beyond one that refuses nothing. */
+  readonly recentRefused: number;
+  readonly recentWouldBeRefused: number;
 }
 
-/** A tenant's place in an order. */
-interface Place {
-  readonly name: string;
-  readonly value: number;
-}
-
-/** Which tenants are wanted. */
-interface RankQuery {
-  /** Is in their names. */
-  readonly search: string;
-  readonly order: TenantOrder;
-  /** The last tenant of the page before, with its value then. */
-  readonly after: Place | undefined;
-  readonly count: number;
-  /** By tenants' ids. */
-  readonly lastMinutes: ReadonlyMap<number, LastMinute>;
-  /** As DatabaseClock. */
-  readonly latestMs: number | undefined;
-}
-
-const NAMES_AT_ONCE = 10_000;
-/** The tenants of an installation that are ordered or searched, the first by name: some 10 MiB for the time of a call. */
-const MAX_RANKED = 100_000;
+const readTenantUse = {
+  name: "read_tenant_use",
+  text: `
+with recent as materialized (
+  select date_trunc('hour', ${nowBy("$2")} at time zone 'utc') at time zone 'utc'
+         - interval '1 hour' as since
+)
+select i.tenant_id as "tenantId", c.records::numeric as "liveRecords", c.stored_bytes::numeric as "storedBytes",
+       (select count(*) from namespaces n where n.tenant_id = i.tenant_id)::int as "declaredNamespaces",
+       (select count(*) from record_jobs j where j.tenant_id = i.tenant_id and j.finished_at is null)::int
+         as "unfinishedJobs",
+       hours.claims::numeric as "recentClaims", hours.refused::numeric as "recentRefused",
+       hours.would_be_refused::numeric as "recentWouldBeRefused",
+       extract(epoch from recent.since) * 1000 as "recentSinceMs"
+  from unnest($1::int[]) as i (tenant_id)
+ cross join recent
+ cross join lateral (
+       select coalesce(sum(u.claims), 0) as claims,
+              coalesce(sum(${REFUSED_SUM}), 0) as refused,
+              coalesce(sum(u.would_be_refused), 0) as would_be_refused
+         from usage_hours u
+        where u.tenant_id = i.tenant_id
+          and u.hour >= recent.since) hours
+  left join lateral (
+       select t.records, t.stored_bytes
+         from tenant_totals t
+        where t.tenant_id = i.tenant_id
+          and t.count_due_at > '-infinity'
+        limit 1) c on true`,
+};
 
 /**
- * Returns `count` tenants in their order, and by what a tenant was ordered; 0 if it was by name. All tenants' names are read,
- * unless they are only listed by name: 10,000 in some 10 ms.
+ * Returns the use of tenants, by their ids.
+ *
+ * @param latestMs as DatabaseClock.
  */
-async function rankTenants(
-  pool: Runner,
-  query: RankQuery,
-): Promise<{ readonly found: readonly TenantResource[]; readonly rankOf: (tenantId: number) => number }> {
-  const { search, order, after, count } = query;
-  if (order === "name" && search === "")
-    return { found: await listTenantResources(pool, after?.name ?? "", count), rankOf: () => 0 };
-  const rankOf = await readValues(pool, query);
-  const all = (await readNames(pool)).filter(({ name }) => name.includes(search));
-  const rest = all.filter(
-    ({ id, name }) => after === undefined || isBehind(after, { name, value: rankOf(id) }),
-  );
-  const ids = rest
-    // By name already, and the sort is stable.
-    .sort((a, b) => rankOf(b.id) - rankOf(a.id))
-    .slice(0, count)
-    .map(({ id }) => id);
-  return { found: await findTenantResources(pool, ids), rankOf };
-}
-
-function isBehind(after: Place, { name, value }: Place): boolean {
-  return value < after.value || (value === after.value && name > after.name);
-}
-
-async function readValues(
-  pool: Runner,
-  { order, lastMinutes, latestMs }: RankQuery,
-): Promise<(id: number) => number> {
-  switch (order) {
-    case "name":
-      return () => 0;
-    case "rate":
-      return (id) => callsPerSecond(lastMinutes.get(id) ?? UNUSED);
-    case "refused":
-    case "usage": {
-      const counter = order === "usage" ? "claims" : "refused";
-      const sums = new Map((await sumRecentUse(pool, latestMs)).map((sum) => [sum.tenantId, sum[counter]]));
-      return (id) => sums.get(id) ?? 0;
-    }
-    default:
-      return order satisfies never;
-  }
-}
-
-async function readNames(pool: Runner): Promise<readonly Pick<TenantResource, "id" | "name">[]> {
-  const names: Pick<TenantResource, "id" | "name">[] = [];
-  for (;;) {
-    const found = await listTenantNames(pool, names.at(-1)?.name ?? "", NAMES_AT_ONCE);
-    names.push(...found);
-    if (found.length < NAMES_AT_ONCE || names.length >= MAX_RANKED) return names;
-  }
-}
-
-/** Returns the tenant with a name, if there is one. */
-async function findNamed(pool: Runner, name: string): ReturnType<typeof rankTenants> {
-  const tenant = await findTenantResource(pool, name);
-  return { found: tenant === undefined ? [] : [tenant], rankOf: () => 0 };
+export async function findTenantUse(
+  runner: Runner,
+  ids: readonly number[],
+  latestMs?: number,
+): Promise<ReadonlyMap<number, TenantUse>> {
+  const rows = await runner.run<RowOf<TenantUse>>(readTenantUse, [intArray(ids), latestMs ?? null]);
+  return new Map(rows.map((row) => [row.tenantId, fromRow<TenantUse>(row)]));
 }
 
 /** Returns what was refused to tenants in the last minute. */

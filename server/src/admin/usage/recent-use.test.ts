@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
+import type { UsageCount } from "./add-usage.ts";
 import { attempts, createRecentUse, latencyQuantileMs, RECENT_COUNTERS } from "./recent-use.ts";
-import type { UsageCount } from "./stored-usage.ts";
 import { USAGE_COUNTERS, type UsageCounter } from "./usage.ts";
 import { LATENCY_BUCKETS, latencyBucket } from "./usage-meter.ts";
 

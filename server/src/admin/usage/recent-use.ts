@@ -1,5 +1,5 @@
 import type { UsedNamespace } from "../../records/after-operation.ts";
-import type { UsageCount } from "./stored-usage.ts";
+import type { UsageCount } from "./add-usage.ts";
 import { QUOTA_REFUSALS } from "./usage.ts";
 import { LATENCY_BUCKETS, LATENCY_MS } from "./usage-meter.ts";
 

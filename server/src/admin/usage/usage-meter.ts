@@ -2,8 +2,8 @@ import type { QuotaCause } from "../../access/refusals.ts";
 import { NAMESPACE_PATTERN } from "../../domain/limits.ts";
 import type { CountedClaim, OperationHooks, UsedNamespace } from "../../records/after-operation.ts";
 import { beginsOperation, type ClaimOutcome } from "../../records/record.ts";
+import type { UsageCount } from "./add-usage.ts";
 import { latenessBucket } from "./lateness.ts";
-import type { UsageCount } from "./stored-usage.ts";
 import { countersBy, type UsageCounter } from "./usage.ts";
 
 /** Counts the use of namespaces. Its counts are stored every few seconds. */

@@ -6,6 +6,9 @@ export const QUOTA_REFUSALS = [
   "refused_by_bytes",
 ] as const;
 
+/** SQL for what quotas refused in an hour `u`. */
+export const REFUSED_SUM = QUOTA_REFUSALS.map((name) => `u.${name}`).join(" + ");
+
 /**
  * The counters of a namespace's use, as columns of `usage_hours`. `tenant.proto` explains them in UsageHour.
  */

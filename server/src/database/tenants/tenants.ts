@@ -187,20 +187,6 @@ export async function findTenantResources(
   return ids.flatMap((id) => found.get(id) ?? []);
 }
 
-const listTenantNameRows = {
-  name: "list_tenant_names",
-  text: "select id, name from tenants where name > $1::text order by name limit $2::int",
-};
-
-/** Returns at most `limit` tenants' ids and names, by name, whose names come after `afterName`. */
-export async function listTenantNames(
-  runner: Runner,
-  afterName: string,
-  limit: number,
-): Promise<readonly Pick<TenantResource, "id" | "name">[]> {
-  return await runner.run<Pick<TenantResource, "id" | "name">>(listTenantNameRows, [afterName, limit]);
-}
-
 const insertTenantRow = {
   name: "insert_tenant",
   text: `

@@ -1,6 +1,6 @@
 import type { Admission } from "../../access/admission.ts";
 import { expiredInQueue, loadPolicies } from "../../access/authority.ts";
-import type { Answer, Call } from "../../access/call.ts";
+import type { Call } from "../../access/call.ts";
 import { Rejected, type Settled } from "../../domain/operation.ts";
 import { isRefusal, Refusal } from "../../domain/refusal.ts";
 import type { ClaimRequest } from "../../gen/onceward/v1/idempotency_pb.ts";
@@ -9,12 +9,12 @@ import type { AdmitRecord } from "./claim-within-quota.ts";
 import { parseClaim } from "./messages.ts";
 import type { Waiters } from "./waiters.ts";
 
-/** Decides claims, at once if there is a cached completion for each; `admit` admits those that reach Postgres. */
+/** Decides claims; `admit` admits those that reach Postgres. */
 export type Decide = (
   commands: readonly Settled<ClaimCommand>[],
   call: Call,
   admit: AdmitRecord,
-) => Answer<readonly Settled<ClaimOutcome>[]>;
+) => Promise<readonly Settled<ClaimOutcome>[]>;
 
 /** A claim, the call for which it was decided, and its outcome. */
 export interface Decision {
@@ -66,9 +66,9 @@ export async function decideUntil(
     const current = await call.again();
     admission.admitOperation(current.principal, request.namespace);
     await loadPolicies([request.namespace], current);
-    const parsed = parseClaim(request, current.principal);
-    const outcomes = await decide([parsed.command], current, admit);
-    decision = { command: parsed.command, call: current, outcome: outcomes[0] as Settled<ClaimOutcome> };
+    const again = parseClaim(request, current.principal);
+    const outcomes = await decide([again], current, admit);
+    decision = { command: again, call: current, outcome: outcomes[0] as Settled<ClaimOutcome> };
   }
 }
 

@@ -1,31 +1,30 @@
 import type { Admission } from "../../access/admission.ts";
 import {
-  databaseNowMs,
   expiredInQueue,
   isOutdated,
-  parseWithPolicies,
   statementDeadline,
   withCurrentPrincipal,
+  withLoadedPolicies,
 } from "../../access/authority.ts";
 import type { Answer, BatchHandler, Call } from "../../access/call.ts";
-import { mapSettled, mapTogether, onlyValue, Rejected, type Settled } from "../../domain/operation.ts";
+import { mapSettled, onlyValue, Rejected, type Settled, settle } from "../../domain/operation.ts";
 import { reasonName, refusalClass } from "../../domain/refusal.ts";
-import { cacheEpochOf } from "../../domain/tenant.ts";
+import { type CacheEpoch, cacheEpochOf, databaseNowMs } from "../../domain/tenant.ts";
 import { ReasonClass } from "../../gen/onceward/v1/facts_pb.ts";
 import type { ClaimRequest, ClaimResponse } from "../../gen/onceward/v1/idempotency_pb.ts";
 import { counted, type OnOperation, type OperationHooks } from "../after-operation.ts";
 import {
   answerFromCompletion,
-  type CachedCompletion,
   type ClaimCommand,
   type ClaimOutcome,
   cachedCompletionOf,
+  type RecordId,
 } from "../record.ts";
 import type { RecordStore } from "../record-store.ts";
 import type { ReplayCache } from "../replay/replay-cache.ts";
 import { type Decide, decideUntil, waitEndMs } from "./claim-waiting.ts";
 import { type AdmitRecord, claimWithinQuota } from "./claim-within-quota.ts";
-import { claimResponse, type ParsedClaim, parseClaim } from "./messages.ts";
+import { claimResponse, parseClaim } from "./messages.ts";
 import type { Waiters } from "./waiters.ts";
 
 export interface ClaimsOptions {
@@ -39,37 +38,36 @@ export interface ClaimsOptions {
   readonly usage: OperationHooks;
 }
 
+/** The outcome of each claim that a cached completion answers, at its index; undefined: it is not cached. */
+type Replays = readonly (Settled<ClaimOutcome> | undefined)[];
+
 /** Creates the handlers of claims: from cached completions where there are any, and else from Postgres, which alone grants. */
 export function createClaims(options: ClaimsOptions) {
-  const { admission, waiters, onOperation } = options;
-  const decide = createDecide(options);
-  const answer = createAnswer(options);
+  const steps = createClaimSteps(options);
+  const { begin, decide, answer } = steps;
+  const { admission, onOperation } = options;
+  const handle: BatchHandler<ClaimRequest, ClaimResponse> = async (requests, call) => {
+    const commands = await withLoadedPolicies(requests, begin(requests, call), call, parseClaim);
+    return answer(commands, call, await decide(commands, call, admission.admitRecord));
+  };
+  return {
+    /** Answers one claim, which may wait for its record. */
+    claim: createClaim(options, steps),
+    /** Answers claims that do not wait, as if each arrived right after the one before it. */
+    claimAll: counted({
+      kind: "claim",
+      onOperation,
+      outcomeOf: outcomeName,
+      handle: withCurrentPrincipal(handle),
+    }),
+  };
+}
 
-  function claim(request: ClaimRequest, call: Call): Answer<ClaimResponse> {
-    const refuse = (error: unknown) => end(request, [new Rejected(error)], call);
-    if (isOutdated(call)) return call.again().then((current) => claim(request, current), refuse);
-    try {
-      admission.admitOperation(call.principal, request.namespace);
-    } catch (error) {
-      return refuse(error);
-    }
-    const parsed = parseWithPolicies([request], call, parseClaim);
-    if (!(parsed instanceof Promise)) return claimParsed(request, parsed, call);
-    return parsed.then((all) => (isOutdated(call) ? claim(request, call) : claimParsed(request, all, call)));
-  }
-
-  function claimParsed(
-    request: ClaimRequest,
-    [parsed]: readonly Settled<ParsedClaim>[],
-    call: Call,
-  ): Answer<ClaimResponse> {
-    if (parsed === undefined || parsed instanceof Rejected) return end(request, [parsed as Rejected], call);
-    const outcomes = decide([parsed.command], call, admission.admitRecord);
-    return outcomes instanceof Promise
-      ? answerDecided(request, parsed, call, outcomes)
-      : end(request, answer([parsed.command], call, outcomes), call);
-  }
-
+/** Returns the handler of single claims. */
+function createClaim(
+  { admission, waiters, onOperation }: ClaimsOptions,
+  { begin, replay, decideRest, decide, answer }: ReturnType<typeof createClaimSteps>,
+) {
   /** Reports the outcome of a single claim, and returns its response or throws its error. */
   function end(
     request: ClaimRequest,
@@ -83,21 +81,51 @@ export function createClaims(options: ClaimsOptions) {
     return onlyValue(settled);
   }
 
-  async function answerDecided(
+  /** Answers a claim from memory, at once; every other claim is decided as a batch of one. */
+  function claim(request: ClaimRequest, call: Call): Answer<ClaimResponse> {
+    if (isOutdated(call)) return claimAgain(request, call);
+    const begun = begin([request], call);
+    const [found] = replay(begun, call);
+    if (found === undefined || found instanceof Rejected) return claimAndWait(request, begun, found, call);
+    return end(request, answer(begun, call, [found]), call);
+  }
+
+  async function claimAgain(request: ClaimRequest, call: Call): Promise<ClaimResponse> {
+    let current: Call;
+    try {
+      current = await call.again();
+    } catch (error) {
+      return end(request, [new Rejected(error)], call);
+    }
+    return await claim(request, current);
+  }
+
+  /** Decides a claim, and again while its record is in progress, for as long as the claim waits. */
+  async function claimAndWait(
     request: ClaimRequest,
-    { command, waitMs }: ParsedClaim,
+    begun: readonly Settled<ClaimCommand>[],
+    found: Replays[number],
     call: Call,
-    outcomes: Promise<readonly Settled<ClaimOutcome>[]>,
   ): Promise<ClaimResponse> {
-    const untilMs = waitMs > 0 ? waitEndMs(call, waitMs) : 0;
-    const [outcome] = (await outcomes) as [Settled<ClaimOutcome>];
-    const first = { command, call, outcome };
+    const parsed = await withLoadedPolicies([request], begun, call, parseClaim);
+    const [command] = parsed as [Settled<ClaimCommand>];
+    if (command instanceof Rejected) {
+      // The load of a policy took until the principal had expired.
+      if (expiredInQueue(command, call)) return await claimAgain(request, call);
+      return end(request, [command], call);
+    }
+    const untilMs = command.waitMs > 0 ? waitEndMs(call, command.waitMs) : 0;
+    const replays = begun === parsed ? [found] : replay(parsed, call);
+    const [outcome] = (await decideRest(parsed, replays, call, admission.admitRecord)) as [
+      Settled<ClaimOutcome>,
+    ];
     const isFinal =
       outcome instanceof Rejected ? !expiredInQueue(outcome, call) : outcome.kind !== "inProgress";
     if (isFinal) return end(request, answer([command], call, [outcome]), call);
     const decidedAtMs = performance.now();
     let settled: readonly Settled<ClaimResponse>[];
     try {
+      const first = { command, call, outcome };
       const last = await decideUntil(untilMs, request, first, { waiters, admission, decide });
       settled = answer([last.command], last.call, [last.outcome]);
     } catch (error) {
@@ -106,34 +134,7 @@ export function createClaims(options: ClaimsOptions) {
     return end(request, settled, call, decidedAtMs);
   }
 
-  return {
-    /** Answers one claim, which may wait for its record. */
-    claim,
-    /** Answers claims that do not wait, as if each arrived right after the one before it. */
-    claimAll: counted({
-      kind: "claim",
-      onOperation,
-      outcomeOf: outcomeName,
-      handle: withCurrentPrincipal(createClaimAll(admission, decide, answer)),
-    }),
-  };
-}
-
-/** Returns the handler of claims that do not wait. */
-function createClaimAll(
-  admission: Admission,
-  decide: Decide,
-  answer: ReturnType<typeof createAnswer>,
-): BatchHandler<ClaimRequest, ClaimResponse> {
-  return async (requests, call) => {
-    const admitted = mapSettled(requests, (request) => {
-      admission.admitOperation(call.principal, request.namespace);
-      return request;
-    });
-    const parsed = await parseWithPolicies(admitted, call, parseClaim);
-    const commands = mapSettled(parsed, ({ command }) => command);
-    return answer(commands, call, await decide(commands, call, admission.admitRecord));
-  };
+  return claim;
 }
 
 /** Returns a claim's outcome as metrics name it. */
@@ -156,65 +157,85 @@ function labelOf(kind: ClaimOutcome["kind"]): string {
   return kind === "inProgress" ? "in_progress" : kind;
 }
 
-function createDecide({ records, admission, replayCache }: ClaimsOptions): Decide {
-  function findCompletions(
-    commands: readonly Settled<ClaimCommand>[],
-    call: Call,
-  ): Answer<readonly (CachedCompletion | undefined)[]> {
-    const epoch = cacheEpochOf(call.principal);
-    let isAsync = false;
-    const found = commands.map((command) => {
-      if (command instanceof Rejected || epoch === undefined) return undefined;
-      const completion = replayCache.find(command.id, epoch);
-      isAsync ||= completion instanceof Promise;
-      return completion;
+/** Returns the steps of claims, of one or of many. */
+function createClaimSteps(options: ClaimsOptions) {
+  const { admission, replayCache } = options;
+  const decideRest = createDecideRest(options);
+
+  /** Admits and parses claims; each whose policy is not loaded is rejected with PolicyNotLoaded. */
+  function begin(requests: readonly Settled<ClaimRequest>[], call: Call): readonly Settled<ClaimCommand>[] {
+    return mapSettled(requests, (request) => {
+      admission.admitOperation(call.principal, request.namespace);
+      return parseClaim(request, call.principal);
     });
-    return isAsync ? Promise.all(found) : (found as readonly (CachedCompletion | undefined)[]);
   }
 
-  /** Executes those claims together that have no replay. */
-  async function execute(
+  /** Answers the claims whose completions are in memory. */
+  function replay(commands: readonly Settled<ClaimCommand>[], call: Call): Replays {
+    const epoch = cacheEpochOf(call.principal);
+    return commands.map((command) => {
+      if (command instanceof Rejected) return command;
+      const completion = epoch && replayCache.findInMemory(command.id, epoch);
+      return completion && settle(() => answerFromCompletion(completion, command));
+    });
+  }
+
+  const decide: Decide = (commands, call, admit) => decideRest(commands, replay(commands, call), call, admit);
+  return { begin, replay, decideRest, decide, answer: createAnswer(options) };
+}
+
+/** Returns a function that decides those claims that memory did not answer: from Redis, and the others together in Postgres. */
+function createDecideRest({ records, admission, replayCache }: ClaimsOptions) {
+  async function findInRedis(
     commands: readonly Settled<ClaimCommand>[],
-    replays: readonly Settled<ClaimOutcome | undefined>[],
-    call: Call,
-    admit: AdmitRecord,
-  ): Promise<readonly Settled<ClaimOutcome>[]> {
-    const withoutReplay = commands.filter((_, index) => replays[index] === undefined);
-    const executed = await mapTogether(withoutReplay, async (commands) => {
-      const outcomes = admission.countsRecords(call.principal)
-        ? await claimWithinQuota({ records, admission, admit }, commands, call)
-        : await records.claim(commands, statementDeadline(call));
-      return mapSettled(outcomes, (outcome, index) =>
-        keepCompletion(commands[index] as ClaimCommand, call, outcome),
+    replays: Replays,
+    epoch: CacheEpoch,
+  ): Promise<Replays> {
+    const lookups = commands.map((command, index) =>
+      replays[index] !== undefined || command instanceof Rejected
+        ? undefined
+        : replayCache.findInRedis(command.id, epoch),
+    );
+    if (lookups.every((lookup) => lookup === undefined)) return replays;
+    const found = await Promise.all(lookups);
+    return replays.map((replay, index) => {
+      const completion = found[index];
+      return (
+        replay ??
+        (completion && settle(() => answerFromCompletion(completion, commands[index] as ClaimCommand)))
       );
     });
-    let next = 0;
-    return replays.map((replay) => replay ?? (executed[next++] as Settled<ClaimOutcome>));
   }
 
   /** Caches the record of an outcome that Postgres decided, if the record is completed. */
-  function keepCompletion({ id }: ClaimCommand, { principal }: Call, outcome: ClaimOutcome): ClaimOutcome {
+  function keepCompletion(id: RecordId, outcome: ClaimOutcome, epoch: CacheEpoch): void {
     replayCache.countAnswer(id, outcome.kind === "completed");
-    // The epoch of when the call arrived: a record that was read then must not be found under a later generation.
-    const epoch = cacheEpochOf(principal);
     const isCompleted = outcome.kind === "completed" || outcome.kind === "recorded";
     const completion = isCompleted && outcome.record && cachedCompletionOf(outcome.record);
-    if (completion && epoch) replayCache.keep(id, completion, epoch);
-    return outcome;
+    if (completion) replayCache.keep(id, completion, epoch);
   }
 
-  return (commands, call, admit) => {
-    const decideWith = (completions: readonly (CachedCompletion | undefined)[]) => {
-      const replays = mapSettled(commands, (command, index) => {
-        const completion = completions[index];
-        return completion && answerFromCompletion(completion, command);
-      });
-      return replays.includes(undefined)
-        ? execute(commands, replays, call, admit)
-        : (replays as readonly Settled<ClaimOutcome>[]);
-    };
-    const completions = findCompletions(commands, call);
-    return completions instanceof Promise ? completions.then(decideWith) : decideWith(completions);
+  return async (
+    commands: readonly Settled<ClaimCommand>[],
+    inMemory: Replays,
+    call: Call,
+    admit: AdmitRecord,
+  ): Promise<readonly Settled<ClaimOutcome>[]> => {
+    // The epoch of when the call arrived: a record that was read then must not be found under a later generation.
+    const epoch = cacheEpochOf(call.principal);
+    const replays = epoch === undefined ? inMemory : await findInRedis(commands, inMemory, epoch);
+    // A rejected command has its rejection as its replay.
+    const rest = commands.filter((_, index) => replays[index] === undefined) as ClaimCommand[];
+    if (rest.length === 0) return replays as readonly Settled<ClaimOutcome>[];
+    const outcomes = admission.countsRecords(call.principal)
+      ? await claimWithinQuota({ records, admission, admit }, rest, call)
+      : await records.claim(rest, statementDeadline(call));
+    for (const [index, { id }] of rest.entries()) {
+      const outcome = outcomes[index] as Settled<ClaimOutcome>;
+      if (!(outcome instanceof Rejected) && epoch) keepCompletion(id, outcome, epoch);
+    }
+    let next = 0;
+    return replays.map((replay) => replay ?? (outcomes[next++] as Settled<ClaimOutcome>));
   };
 }
 
@@ -228,19 +249,19 @@ function createAnswer({ onClaim, usage }: ClaimsOptions) {
     const { principal } = call;
     const tenantId = principal.role === "OPERATOR" ? 0 : principal.tenant.id;
     const nowMs = databaseNowMs(principal);
-    commands.forEach((command, index) => {
-      if (command instanceof Rejected) return;
-      const outcome = outcomes[index] as Settled<ClaimOutcome>;
-      if (!(outcome instanceof Rejected)) {
-        onClaim(tenantId, labelOf(outcome.kind));
-        usage.claimed(command, outcome, nowMs);
-        if (outcome.kind === "recorded" && !outcome.repeated) usage.count(command.id, "completions");
-        return;
+    return outcomes.map((outcome, index) => {
+      const command = commands[index] as Settled<ClaimCommand>;
+      if (command instanceof Rejected) return command;
+      if (outcome instanceof Rejected) {
+        const refusal = refusalClass(outcome.error);
+        if (refusal === ReasonClass.REUSED) usage.refused(command.id, "mismatches");
+        else if (refusal === ReasonClass.TOO_OLD) usage.refused(command.id, "late_keys_refused");
+        return outcome;
       }
-      const refusal = refusalClass(outcome.error);
-      if (refusal === ReasonClass.REUSED) usage.refused(command.id, "mismatches");
-      else if (refusal === ReasonClass.TOO_OLD) usage.refused(command.id, "late_keys_refused");
+      onClaim(tenantId, labelOf(outcome.kind));
+      usage.claimed(command, outcome, nowMs);
+      if (outcome.kind === "recorded" && !outcome.repeated) usage.count(command.id, "completions");
+      return claimResponse(outcome, nowMs);
     });
-    return mapSettled(outcomes, (outcome) => claimResponse(outcome, nowMs));
   };
 }

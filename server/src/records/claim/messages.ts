@@ -1,4 +1,3 @@
-import { databaseNowMs } from "../../access/authority.ts";
 import {
   FINGERPRINT_BYTES,
   MAX_CLAIM_ID_BYTES,
@@ -7,7 +6,7 @@ import {
   MAX_WAIT_MS,
 } from "../../domain/limits.ts";
 import type { Policy } from "../../domain/policy.ts";
-import type { Principal } from "../../domain/tenant.ts";
+import { databaseNowMs, type Principal } from "../../domain/tenant.ts";
 import { duration, timestamp, type Violations } from "../../domain/violations.ts";
 import type {
   Ambiguous,
@@ -23,14 +22,8 @@ import { type ClaimCommand, type ClaimOutcome, completesItself } from "../record
 import { checkpointMessage, resultMessage } from "../record-messages.ts";
 import { parseLeaseMs, parseRetentionS, readRecordId } from "../request.ts";
 
-/** A claim, and how long it may wait for a record that is in progress. */
-export interface ParsedClaim {
-  readonly command: ClaimCommand;
-  readonly waitMs: number;
-}
-
 /** Parses a claim. @throws Refusal as every parser (request.ts). */
-export function parseClaim(request: ClaimRequest, principal: Principal): ParsedClaim {
+export function parseClaim(request: ClaimRequest, principal: Principal): ClaimCommand {
   const { id, tenant, policy, violations } = readRecordId(request, principal);
   const { fingerprint, claimId, owner, acceptAmbiguous } = request;
   if (fingerprint.byteLength !== 0 && fingerprint.byteLength !== FINGERPRINT_BYTES) {
@@ -65,12 +58,10 @@ export function parseClaim(request: ClaimRequest, principal: Principal): ParsedC
     keyCreatedAtMs,
     acceptedUntilMs:
       isRefusedLate && keyCreatedAtMs !== undefined ? acceptedUntilMs(keyCreatedAtMs, policy) : undefined,
-  };
-  const { recordsLostAtMs } = tenant;
-  return {
-    command: recordsLostAtMs === undefined ? command : claimAfterLoss(command, recordsLostAtMs),
     waitMs,
   };
+  const { recordsLostAtMs } = tenant;
+  return recordsLostAtMs === undefined ? command : claimAfterLoss(command, recordsLostAtMs);
 }
 
 /** Parses the length of a claim's lease, in milliseconds; 0: the claim completes its record itself. */

@@ -132,9 +132,9 @@ export class StatementBatcher<Op, Row> implements Batcher<Op, Row> {
       const previousOf = ops.length > 1 ? new Map<string, PendingOperation<Op, Row>>() : undefined;
       ops.forEach((op, index) => {
         const name = this.#options.nameOf(op);
-        const pending = new PendingOperation(op, name, call, index, previousOf?.get(name));
-        previousOf?.set(name, pending);
         const tenant = this.#tenantOf(op);
+        const pending = new PendingOperation({ op, name, tenant }, call, index, previousOf?.get(name));
+        previousOf?.set(name, pending);
         this.#limiter.noteActivity(tenant, nowMs);
         if (!this.#queue.push(tenant, pending)) pending.settle(new Rejected(overloaded()));
       });
@@ -163,7 +163,7 @@ export class StatementBatcher<Op, Row> implements Batcher<Op, Row> {
       await this.#execute(leaders);
     } finally {
       this.#inFlight--;
-      for (const { op } of leaders) this.#queue.release(this.#tenantOf(op));
+      for (const { tenant } of leaders) this.#queue.release(tenant);
       this.#scheduleFlush();
     }
   }
@@ -319,6 +319,7 @@ class PendingCall<Row> {
 class PendingOperation<Op, Row> {
   readonly op: Op;
   readonly name: string;
+  readonly tenant: number;
   readonly #call: PendingCall<Row>;
   readonly #index: number;
   #isSettled = false;
@@ -330,14 +331,14 @@ class PendingOperation<Op, Row> {
 
   /** @param previous is the previous operation of the same name in the same call, if any. */
   constructor(
-    op: Op,
-    name: string,
+    { op, name, tenant }: { readonly op: Op; readonly name: string; readonly tenant: number },
     call: PendingCall<Row>,
     index: number,
     previous: PendingOperation<Op, Row> | undefined,
   ) {
     this.op = op;
     this.name = name;
+    this.tenant = tenant;
     this.#call = call;
     this.#index = index;
     this.#previous = previous;

@@ -20,11 +20,13 @@ export const MAX_CACHED_BYTES = 16 * 1024;
  *   restored), even if that completion is stored late.
  */
 export interface ReplayCache {
+  /** Returns the completion that this process' memory holds. */
+  findInMemory(id: RecordId, epoch: CacheEpoch): CachedCompletion | undefined;
   /**
-   * Finds a completion; synchronously unless it asks Redis. Never rejects, and takes at most Redis' command
-   * timeout.
+   * Finds a completion that memory does not hold; undefined where Redis is not asked. Never rejects, and takes at most Redis'
+   * command timeout.
    */
-  find(id: RecordId, epoch: CacheEpoch): CachedCompletion | undefined | Promise<CachedCompletion | undefined>;
+  findInRedis(id: RecordId, epoch: CacheEpoch): Promise<CachedCompletion | undefined> | undefined;
   /**
    * Keeps a completion that a statement returned: in memory, and in Redis where it is asked; one that is too large only
    * replaces what was kept of the record, which may have been forgotten since. Call it after the commit, with the epoch from
@@ -60,16 +62,7 @@ export function createReplayCache({
   const meter = createRepeatMeter();
   const lookups = new Map<string, Promise<CachedCompletion | undefined>>();
 
-  function findInMemory(name: string, epoch: CacheEpoch): CachedCompletion | undefined {
-    const held = memory.get(name);
-    const bytes = held && format.reveal(name, held);
-    const completion = bytes && decodeCompletion(bytes);
-    const isRetained = completion !== undefined && remainingMs(completion, latestNowMs(epoch)) > 0;
-    onLookup("memory", isRetained ? "hit" : "miss");
-    return isRetained ? completion : undefined;
-  }
-
-  async function findInRedis(
+  async function askRedis(
     cache: RedisCache,
     id: RecordId,
     name: string,
@@ -99,7 +92,7 @@ export function createReplayCache({
    * Shares one lookup among concurrent claims of a record: Redis is asked once for a popular key, and the
    * claims continue in the order of their arrival, as the calls of a batch must.
    */
-  function findOnceInRedis(
+  function askRedisOnce(
     cache: RedisCache,
     id: RecordId,
     name: string,
@@ -107,18 +100,26 @@ export function createReplayCache({
   ): Promise<CachedCompletion | undefined> {
     const inFlight = lookups.get(name);
     if (inFlight !== undefined) return inFlight;
-    const lookup = findInRedis(cache, id, name, epoch).finally(() => lookups.delete(name));
+    const lookup = askRedis(cache, id, name, epoch).finally(() => lookups.delete(name));
     lookups.set(name, lookup);
     return lookup;
   }
 
   return {
-    find(id, epoch) {
-      if (performance.now() - epoch.askedAtMs > MAX_EPOCH_AGE_MS) return undefined;
+    findInMemory(id, epoch) {
+      if (isOld(epoch)) return undefined;
       const name = nameOf(id, epoch);
-      const completion = findInMemory(name, epoch);
-      if (completion !== undefined || redis === undefined) return completion;
-      return meter.repeatsOften(namespaceOf(id)) ? findOnceInRedis(redis, id, name, epoch) : undefined;
+      const held = memory.get(name);
+      const bytes = held && format.reveal(name, held);
+      const completion = bytes && decodeCompletion(bytes);
+      const isRetained = completion !== undefined && remainingMs(completion, latestNowMs(epoch)) > 0;
+      onLookup("memory", isRetained ? "hit" : "miss");
+      return isRetained ? completion : undefined;
+    },
+
+    findInRedis(id, epoch) {
+      if (redis === undefined || isOld(epoch) || !meter.repeatsOften(namespaceOf(id))) return undefined;
+      return askRedisOnce(redis, id, nameOf(id, epoch), epoch);
     },
 
     keep(id, completion, epoch) {
@@ -139,6 +140,10 @@ export function createReplayCache({
 
     countAnswer: (id, repeat) => meter.count(namespaceOf(id), repeat),
   };
+}
+
+function isOld({ askedAtMs }: CacheEpoch): boolean {
+  return performance.now() - askedAtMs > MAX_EPOCH_AGE_MS;
 }
 
 /**

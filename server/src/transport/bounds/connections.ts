@@ -1,4 +1,5 @@
-import { type AddressInfo, isIPv6, type Server, type Socket } from "node:net";
+import { chown, lstat, unlink } from "node:fs/promises";
+import { type AddressInfo, connect, isIPv6, type Server, type Socket } from "node:net";
 
 /**
  * Makes a port of a server that does not listen yet; it cuts connections beyond the limit before they cost anything.
@@ -17,6 +18,26 @@ export function createPort(server: Server, maxPerAddress: number) {
           resolve((server.address() as AddressInfo).port);
         });
       }),
+    /**
+     * Listens on a Unix socket, whose file has the mode from its first moment. Replaces the file of a socket on which nobody listens, as a
+     * killed process leaves it.
+     *
+     * @param group the number of the file's group; undefined: the process' own.
+     */
+    async listenOnSocket(path: string, mode: number, group: number | undefined): Promise<void> {
+      if (await isAbandoned(path)) await unlink(path);
+      await new Promise<void>((resolve, reject) => {
+        server.once("error", reject);
+        // Node binds before `listen` returns.
+        const umask = process.umask(0o777 & ~mode);
+        server.listen(path, () => {
+          server.off("error", reject);
+          resolve();
+        });
+        process.umask(umask);
+      });
+      if (group !== undefined) await chown(path, -1, group);
+    },
     /** Accepts no new connection, and cuts those that are left after `graceMs`; resolves when none is left. */
     close: (graceMs: number) =>
       new Promise<void>((resolve) => {
@@ -32,6 +53,19 @@ export function createPort(server: Server, maxPerAddress: number) {
     /** Returns the number of open connections. */
     connections: () => sockets.size,
   };
+}
+
+/** Returns whether a path is a socket's, and refuses connections. */
+async function isAbandoned(path: string): Promise<boolean> {
+  const file = await lstat(path).catch(() => undefined);
+  if (file?.isSocket() !== true) return false;
+  return await new Promise((resolve) => {
+    const socket = connect(path, () => {
+      socket.destroy();
+      resolve(false);
+    });
+    socket.on("error", (error: NodeJS.ErrnoException) => resolve(error.code === "ECONNREFUSED"));
+  });
 }
 
 /** Returns the open connections of a server. Node's own lists have none that is still in its TLS handshake. */

@@ -7,9 +7,10 @@ import { BatchStreamRequestSchema, BatchStreamResponseSchema } from "../../gen/o
 import { batchItemError } from "../../records/batch/batch-errors.ts";
 import { FailedCall, ProtocolError, REQUEST_ID_HEADER } from "../errors.ts";
 import type { IncomingCall } from "../pipeline.ts";
+import { frameMessage } from "../receive/read-body.ts";
 import { MAX_TIMEOUT_MS, type ReceivedMessage } from "../receive/read-message.ts";
 import { binaryScannerOf } from "../receive/scan-binary.ts";
-import { asRefusal, frameMessage, StreamHead } from "./protocol.ts";
+import { asRefusal, StreamHead } from "./protocol.ts";
 
 /** Fields of a request other than its items, unknown ones among them. */
 const MAX_OTHER_FIELDS = 64;

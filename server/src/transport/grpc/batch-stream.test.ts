@@ -9,9 +9,9 @@ import {
 } from "../../gen/onceward/v1/idempotency_pb.ts";
 import { createInboundBudget, createOutboundBudget, createOutboundTotal } from "../bounds/memory-budgets.ts";
 import type { Pipeline } from "../pipeline.ts";
+import { frameMessage } from "../receive/read-body.ts";
 import type { Route } from "../route.ts";
 import { type BatchConnection, createBatchStreams } from "./batch-stream.ts";
-import { frameMessage } from "./protocol.ts";
 
 const TIMEOUT_MS = 10_000;
 const IDLE_MS = 30_000;

@@ -4,11 +4,11 @@ import type { Principal } from "../../domain/tenant.ts";
 import { IdempotencyService } from "../../gen/onceward/v1/idempotency_pb.ts";
 import type { Release } from "../bounds/memory-budgets.ts";
 import { ProtocolError } from "../errors.ts";
+import { createMessageSplitter } from "../receive/read-body.ts";
 import type { Route } from "../route.ts";
 import { frameAnswer, frameRefusal, IncomingBatch, readEnvelope } from "./batch-messages.ts";
 import {
   beginAnswer,
-  createMessageSplitter,
   failureStatus,
   GRPC_HEADERS,
   type GrpcStatus,

@@ -2,8 +2,8 @@ import { EventEmitter } from "node:events";
 import type { OutgoingHttpHeaders, ServerHttp2Stream } from "node:http2";
 import { Code } from "@connectrpc/connect";
 import { expect, test } from "vitest";
+import { frameMessage } from "../receive/read-body.ts";
 import { Health } from "./health.ts";
-import { frameMessage } from "./protocol.ts";
 
 const MAX_WATCHES = 10_000;
 const [SERVING, NOT_SERVING, SERVICE_UNKNOWN] = [1, 2, 3].map((status) =>

@@ -9,15 +9,8 @@ import {
 } from "../../gen/grpc/health/v1/health_pb.ts";
 import type { OutboundBudget } from "../bounds/memory-budgets.ts";
 import { ProtocolError } from "../errors.ts";
-import {
-  beginAnswer,
-  createMessageReader,
-  endWithStatus,
-  frameMessage,
-  grpcStatus,
-  isClosed,
-  unreadableStatus,
-} from "./protocol.ts";
+import { createMessageReader, frameMessage } from "../receive/read-body.ts";
+import { beginAnswer, endWithStatus, grpcStatus, isClosed, unreadableStatus } from "./protocol.ts";
 
 /** A request is the name of a service. */
 const MAX_REQUEST_BYTES = 1024;

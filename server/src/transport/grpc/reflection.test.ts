@@ -17,7 +17,7 @@ import {
   outboundOfGrpcConnection,
 } from "../bounds/memory-budgets.ts";
 import type { Pipeline } from "../pipeline.ts";
-import { frameMessage } from "./protocol.ts";
+import { frameMessage } from "../receive/read-body.ts";
 import { answerReflection, collectDescriptors } from "./reflection.ts";
 
 const SERVICE = IdempotencyService.typeName;

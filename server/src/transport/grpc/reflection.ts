@@ -20,13 +20,12 @@ import {
   ServerReflectionResponseSchema,
 } from "../../gen/grpc/reflection/v1/reflection_pb.ts";
 import type { OutboundBudget } from "../bounds/memory-budgets.ts";
+import { createMessageSplitter, frameMessage } from "../receive/read-body.ts";
 import { pathOf, type Route } from "../route.ts";
 import {
   beginAnswer,
-  createMessageSplitter,
   endWithStatus,
   failureStatus,
-  frameMessage,
   type GrpcStatus,
   grpcStatus,
   isClosed,

@@ -16,8 +16,8 @@ import {
 } from "../bounds/memory-budgets.ts";
 import { FailedCall } from "../errors.ts";
 import type { Pipeline } from "../pipeline.ts";
+import { frameMessage } from "../receive/read-body.ts";
 import { routesOf } from "../route.ts";
-import { frameMessage } from "./protocol.ts";
 import { createGrpcServer } from "./server.ts";
 
 const REQUEST_TIMEOUT_MS = 1000;

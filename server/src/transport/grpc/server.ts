@@ -96,8 +96,8 @@ export function createGrpcServer(options: {
   const lifecycles = new Set<SessionLifecycle>();
   let draining = false;
 
-  function serve(socket: Socket): void {
-    const address = countedAddress(socket.remoteAddress ?? "");
+  function serve(socket: Socket, peer: string | undefined): void {
+    const address = countedAddress(peer ?? "");
     const session = performServerHandshake(socket, SESSION_OPTIONS);
     const shared = {
       pipeline,
@@ -105,7 +105,7 @@ export function createGrpcServer(options: {
       inbound: options.inboundBudget.ofConnection(),
       outbound: outboundOfGrpcConnection(options.outboundTotal),
       replies: options.replyBudget.ofConnection(),
-      peer: socket.remoteAddress,
+      peer,
       inTurn: (work: () => void) => addresses.run(address, work),
     };
     const batchStreams = batchStreamsOf(shared);
@@ -145,20 +145,19 @@ export function createGrpcServer(options: {
     if (draining) lifecycle.drain();
   }
 
-  const listener = createGrpcListener({
-    accept: serve,
+  const { close, ...listeners } = createListeners(serve, {
     tls,
     maxPerAddress: options.maxPerAddress,
     handshakeTimeoutMs: Math.min(MAX_HANDSHAKE_MS, requestTimeoutMs),
   });
 
   return {
-    ...listener,
+    ...listeners,
     /** Sets the status that `grpc.health.v1` reports. */
     setServing: (serving: boolean) => health.setServing(serving),
-    /** Sends GOAWAY on all sessions, and closes the port. */
+    /** Sends GOAWAY on all sessions, and closes the port and the socket. */
     async close(graceMs: number): Promise<void> {
-      const closed = listener.close(graceMs);
+      const closed = close(graceMs);
       draining = true;
       for (const lifecycle of lifecycles) lifecycle.drain();
       await closed;
@@ -238,6 +237,28 @@ const refuseOtherProtocol = inTime((stream, _headers, { outbound }) => {
 
 /** Each connection costs memory and a file descriptor; a client needs one. */
 const MAX_CONNECTIONS = 10_000;
+
+/** In place of an address for callers on the Unix socket, who share the bounds of one. */
+const SOCKET_PEER = "unix";
+
+/** Creates the listeners of the gRPC port, and of the socket, which has no TLS. */
+function createListeners(
+  accept: (socket: Socket, peer: string | undefined) => void,
+  options: Omit<Parameters<typeof createGrpcListener>[0], "accept">,
+) {
+  const port = createGrpcListener({ ...options, accept: (socket) => accept(socket, socket.remoteAddress) });
+  const local = createGrpcListener({
+    ...options,
+    tls: undefined,
+    accept: (socket) => accept(socket, SOCKET_PEER),
+  });
+  return {
+    listen: port.listen,
+    listenOnSocket: local.listenOnSocket,
+    connections: () => port.connections() + local.connections(),
+    close: (graceMs: number) => Promise.all([port.close(graceMs), local.close(graceMs)]),
+  };
+}
 
 /** Creates the TCP or TLS listener of the gRPC port. */
 export function createGrpcListener(options: {

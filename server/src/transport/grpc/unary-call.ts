@@ -5,14 +5,12 @@ import type { Principal } from "../../domain/tenant.ts";
 import { type OutboundBudget, reserveReply } from "../bounds/memory-budgets.ts";
 import type { IncomingCall } from "../pipeline.ts";
 import { grpcCompression } from "../receive/compression.ts";
-import { readBody } from "../receive/read-body.ts";
+import { createMessageReader, frameMessage, readBody } from "../receive/read-body.ts";
 import { messageLimits, parseTimeoutMs, type ReceivedMessage } from "../receive/read-message.ts";
 import type { Route } from "../route.ts";
 import {
-  createMessageReader,
   endWithStatus,
   failureStatus,
-  frameMessage,
   GRPC_HEADERS,
   grpcStatus,
   isClosed,

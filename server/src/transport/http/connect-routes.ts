@@ -14,10 +14,9 @@ import { MAX_MESSAGE_BYTES } from "../../domain/limits.ts";
 import type { Principal } from "../../domain/tenant.ts";
 import { type ConnectionInboundBudget, type OutboundBudget, reserveReply } from "../bounds/memory-budgets.ts";
 import { malformed, toConnectError, tooLarge } from "../errors.ts";
-import { createMessageReader, frameMessage } from "../grpc/protocol.ts";
 import type { IncomingCall, Pipeline } from "../pipeline.ts";
 import { type Compression, REPLY_COMPRESSIONS } from "../receive/compression.ts";
-import { createByteCollector, readBody } from "../receive/read-body.ts";
+import { createByteCollector, createMessageReader, frameMessage, readBody } from "../receive/read-body.ts";
 import {
   type MessageLimits,
   messageLimits,

@@ -122,10 +122,10 @@ export const MUTANTS: readonly Mutant[] = [
     replacements: [
       {
         file: "records/claim/claim.ts",
-        from: "        const completion = completions[index];",
-        to: `        const hint = hints.get(recordName(command.id));
-        if (hint !== undefined && hint.untilMs > performance.now()) return hint.outcome;
-        const completion = completions[index];`,
+        from: "      const completion = epoch && replayCache",
+        to: `      const hint = hints.get(recordName(command.id));
+      if (hint !== undefined && hint.untilMs > performance.now()) return hint.outcome;
+      const completion = epoch && replayCache`,
       },
       {
         file: "records/claim/claim.ts",
@@ -137,9 +137,9 @@ export const MUTANTS: readonly Mutant[] = [
       },
       {
         file: "records/claim/claim.ts",
-        from: `  cachedCompletionOf,
+        from: `  type RecordId,
 } from "../record.ts";`,
-        to: `  cachedCompletionOf,
+        to: `  type RecordId,
   recordName,
 } from "../record.ts";
 const hints = new Map<string, { readonly outcome: ClaimOutcome; readonly untilMs: number }>();`,
@@ -275,8 +275,8 @@ function rowOf(`,
     replacements: [
       {
         file: "records/claim/claim.ts",
-        from: "completion && answerFromCompletion(completion, command);",
-        to: "completion && answerFromCompletion(completion, { ...command, fingerprint: undefined });",
+        from: "settle(() => answerFromCompletion(completion, command));",
+        to: "settle(() => answerFromCompletion(completion, { ...command, fingerprint: undefined }));",
       },
     ],
     faults: [],

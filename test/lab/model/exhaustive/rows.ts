@@ -101,6 +101,7 @@ export function commandOf({ key, fingerprint, acceptsAmbiguous }: Claim): ClaimC
     retentionInForceS: RETENTION,
     keyCreatedAtMs: undefined,
     acceptedUntilMs: undefined,
+    waitMs: 0,
   };
 }
 

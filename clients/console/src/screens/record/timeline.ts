@@ -90,6 +90,7 @@ const ENDINGS: Readonly<globalThis.Record<number, { readonly tone: StateTone; re
   [Attempt_Ending.SUPERSEDED]: { tone: "attention", what: "Lost to the next claim, after its lease" },
   [Attempt_Ending.RELEASED]: { tone: "quiet", what: "Released by its holder" },
   [Attempt_Ending.COMPLETED]: { tone: "good", what: "Completed by its holder" },
+  [Attempt_Ending.SETTLED]: { tone: "good", what: "Completed by its holder: an unknown outcome is settled" },
   [Attempt_Ending.RESOLVED]: { tone: "good", what: "Resolved by an administrator" },
   [Attempt_Ending.GIVEN_BACK]: { tone: "quiet", what: "Given back: it found out nothing" },
 };

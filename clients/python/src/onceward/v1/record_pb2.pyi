@@ -109,6 +109,7 @@ class Attempt(_message.Message):
         ENDING_COMPLETED: _ClassVar[Attempt.Ending]
         ENDING_RESOLVED: _ClassVar[Attempt.Ending]
         ENDING_GIVEN_BACK: _ClassVar[Attempt.Ending]
+        ENDING_SETTLED: _ClassVar[Attempt.Ending]
     ENDING_UNSPECIFIED: Attempt.Ending
     ENDING_HELD: Attempt.Ending
     ENDING_SUPERSEDED: Attempt.Ending
@@ -116,6 +117,7 @@ class Attempt(_message.Message):
     ENDING_COMPLETED: Attempt.Ending
     ENDING_RESOLVED: Attempt.Ending
     ENDING_GIVEN_BACK: Attempt.Ending
+    ENDING_SETTLED: Attempt.Ending
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     OWNER_FIELD_NUMBER: _ClassVar[int]
     FENCING_TOKEN_FIELD_NUMBER: _ClassVar[int]
