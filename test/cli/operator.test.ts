@@ -55,7 +55,7 @@ test("limits are set one by one, and unset", async () => {
   expect(await tenants("limits", "--burst", "none", "--quota-dry-run", "true", "--dry-run")).toMatchObject({
     exit: 0,
     stdout: expect.stringMatching(
-      /^burst +1000 +→ as the operations per second$[\s\S]*^Claims, at their busiest .* No claim came /m,
+      /^burst +1000 +→ as the operations per second$[\s\S]*^operations per second .* No claim came /m,
     ),
   });
   expect(await shown()).toMatchObject({ quotas: { burst: 1000, dryRun: false } });

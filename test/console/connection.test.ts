@@ -88,11 +88,13 @@ describeInBrowser("The page", () => {
     await page.clock.runFor(10_000);
     await page.getByRole("button", { name: "Suspended" }).waitFor();
     await page.getByText("The tenant is suspended: its calls are refused").waitFor();
-    // What was known stays, dated.
-    await page.getByRole("heading", { name: /^Nothing was wrong at \d{4}-/ }).waitFor();
+    const suspended = page.getByRole("heading", { level: 1, name: /^The tenant is suspended: ask/ });
+    await suspended.waitFor();
     expect(await page.locator("[data-tone=good]").count()).toBe(0);
     await expectAccessible(page);
     await screenshot(page, "suspended");
+    await page.reload();
+    await suspended.waitFor();
 
     await operator.resumeTenant({ name: tenant.name, reason: "paid" });
     await page.clock.runFor(5_000);

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { Finding_Severity } from "../../clients/typescript/src/gen/onceward/v1/operator_pb.ts";
 import { connectOperator } from "../support/calls/admin.ts";
 import { expectAccessible } from "../support/console/accessibility.ts";
 import { describeInBrowser } from "../support/console/chromium.ts";
@@ -36,6 +37,8 @@ describeInBrowser("The screen Fleet", () => {
     expect(await findings.count()).toBe(diagnosis.findings.length);
     const [worst] = diagnosis.findings;
     expect((await main.innerText()).toLowerCase()).toContain(`${worst?.id.replaceAll("_", " ")} `);
+    const problems = diagnosis.findings.filter(({ severity }) => severity > Finding_Severity.INFO).length;
+    await page.getByRole("link", { name: `Fleet ${problems}`, exact: true }).waitFor();
     await page.getByText(new RegExp(`${diagnosis.passed.length} checks found nothing`)).waitFor();
     await expectAccessible(page);
     await screenshot(page, "fleet-doctor");

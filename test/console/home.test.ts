@@ -173,6 +173,7 @@ describeInBrowser("The screen Home", () => {
     const tenant = await createTenant(database);
     const key = await createApiKey(database, { tenantId: tenant.id, role: "TENANT_ADMIN" });
     const page = await openConsole(server, { key });
+    await page.getByRole("heading", { level: 1, name: "No claim yet: make the first one" }).waitFor();
     const sampleOf = (language: string) =>
       page.getByRole("region", { name: language }).locator("pre").innerText();
     expect(await sampleOf("curl")).toContain(

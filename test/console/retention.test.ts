@@ -61,6 +61,9 @@ describeInBrowser("The retention of a namespace", () => {
     expect(await shownMs()).toBe(2 * 86_400_000);
     await page.getByRole("columnheader", { name: "Proposed, 48h" }).waitFor();
     await page.getByText("--key 48h").waitFor();
+    // It is saved from where the picture is.
+    const { y = 0 } = (await page.getByRole("button", { name: "Save" }).boundingBox()) ?? {};
+    expect(y).toBeLessThan(800);
     await page.getByText("For experts: the curve, with intervals").click();
     await expectAccessible(page);
     await screenshot(page, "namespace-retention");
@@ -138,5 +141,11 @@ describeInBrowser("The retention of a namespace", () => {
       .getByText(/^Counted in the last 30 days: 3 duplicates refused .* and 2 that ran although it was\./)
       .waitFor();
     await page.getByLabel("Late keys").waitFor();
+    // Too few days show how many come later than 12 hours: the picture claims no more than the table.
+    await page.getByLabel("Key retention", { exact: true }).fill("12h");
+    await page.getByText("The numbers as a table").first().click();
+    await page.getByRole("row", { name: /^24h – 48h at least \d/ }).waitFor();
+    const late = page.getByRole("row", { name: /^Late duplicates a month/ });
+    expect(await late.innerText()).toMatch(/not known/);
   });
 });

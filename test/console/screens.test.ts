@@ -64,7 +64,8 @@ describeInBrowser("Every screen", () => {
   test.each(ROLES)("is reached by keys (%s)", async (role) => {
     const page = await openConsole(server, { key: seedOfRun()[role] });
     const links = page.getByRole("navigation", { name: "Screens" }).getByRole("link");
-    const names = await links.allTextContents();
+    // A count comes later.
+    const names = (await links.allTextContents()).map((text) => text.replace(/\s*\d.*/, ""));
     // The first Tab reaches the link that skips the navigation, and the next ones each link of it.
     await page.keyboard.press("Tab");
     expect(await focused(page)).toMatch(/^a Skip/);
@@ -76,7 +77,7 @@ describeInBrowser("Every screen", () => {
           await page.keyboard.press("Tab");
           return await focused(page);
         })
-        .toBe(`a ${name}`);
+        .toContain(`a ${name}`);
       await page.keyboard.press("Enter");
       await untilLoaded(page);
       await expect.poll(() => focused(page)).toMatch(/^h1 /);

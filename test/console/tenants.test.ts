@@ -124,7 +124,7 @@ describeInBrowser("The screens Tenants and Tenant", () => {
     await preview.click();
     const dialog = page.getByRole("dialog");
     await dialog.getByText("Live records: 1,000,000 becomes 10").waitFor();
-    await dialog.getByRole("row", { name: /^Stored records [\d,]+ 10 Used up Refuses new claims/ }).waitFor();
+    await dialog.getByRole("row", { name: /^Live records [\d,]+ 10 Used up Refuses new claims/ }).waitFor();
     await dialog.getByRole("row", { name: /^Stored bytes .* not limited/ }).waitFor();
     await expectAccessible(page);
     await screenshot(page, "tenant-limits");
@@ -170,7 +170,7 @@ describeInBrowser("The screens Tenants and Tenant", () => {
     await page.getByLabel("Operations per second").fill("1");
     await click(page.getByRole("button", { name: "Preview the limits" }));
     const dialog = page.getByRole("dialog");
-    const effect = await dialog.getByRole("row", { name: /^Claims, at their busiest/ }).innerText();
+    const effect = await dialog.getByRole("row", { name: /^Operations per second/ }).innerText();
     const [, claims = 0, refused = 0] =
       /Of the ([\d,]+) claims of the busiest minute in the last 15, at least ([\d,]+) would have been refused/
         .exec(effect)
@@ -191,7 +191,7 @@ describeInBrowser("The screens Tenants and Tenant", () => {
     );
     await page.reload();
     await untilLoaded(page);
-    expect(await chart.innerText()).toMatch(/Claimed: \d+.*Duplicates stopped: 7/s);
+    expect(await chart.innerText()).toMatch(/Granted: \d+.*Duplicates stopped: 7/s);
     await chart.scrollIntoViewIfNeeded();
     await expectAccessible(page);
     await screenshot(page, "tenant-busy");

@@ -123,7 +123,7 @@ describe("a release", () => {
 });
 
 /** Programs of `npm run lab` that no workflow runs: their tests are in `npm run test:tools`. */
-const BY_HAND = ["model", "insight", "keys", "traffic"];
+const BY_HAND = ["model", "insight", "keys", "sql", "traffic"];
 
 test("every suite of package.json runs for a change or at night; every script exists", () => {
   const commands = workflows.flatMap(({ workflow }) => Object.values(workflow.jobs).flatMap(commandsOf));

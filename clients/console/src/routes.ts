@@ -9,7 +9,8 @@ export interface ScreenRoute {
   /** A wouter pattern below `/console`. */
   readonly path: string;
   readonly audience: Audience;
-  /** Loaded when the screen is first shown, as a chunk of its own. */
+  /** Loads the screen's file, a chunk of its own. */
+  readonly load: () => Promise<{ readonly default: ComponentType }>;
   readonly screen: ComponentType;
   /** Where the navigation shows the screen; undefined: another screen links to it. */
   readonly link?: NavigationLink;
@@ -34,10 +35,10 @@ function route(
   load: () => Promise<{ default: ComponentType }>,
   entry?: readonly [group: Group, label: string, letter: string],
 ): ScreenRoute {
-  const screen = lazy(load);
-  if (entry === undefined) return { path, audience, screen };
+  const loaded = { load, screen: lazy(load) };
+  if (entry === undefined) return { path, audience, ...loaded };
   const [group, label, letter] = entry;
-  return { path, audience, screen, link: { href: path, group, label, letter } };
+  return { path, audience, ...loaded, link: { href: path, group, label, letter } };
 }
 
 /** The path of what has no screen. The pattern "*" would not match a path with a line break. */

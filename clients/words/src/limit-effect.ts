@@ -14,23 +14,16 @@ import {
   type Fullness,
   MEASURED,
   type MeasuredQuota,
+  quotaName,
   quotaUse,
   refusedOfBusiest,
 } from "./quota-use.ts";
 import { formatCount, formatNoun } from "./words.ts";
 
-/** The quotas in words. */
-const QUOTA_LABELS: Readonly<Record<MeasuredQuota, string>> = {
-  liveRecords: "Stored records",
-  storedBytes: "Stored bytes",
-  declaredNamespaces: "Declared namespaces",
-  operationsPerSecond: "Claims, at their busiest",
-};
-
 /** What new limits do to the present use of one quota. */
 export interface LimitEffect {
   readonly quota: MeasuredQuota;
-  /** The quota in words. */
+  /** Its name. */
   readonly label: string;
   readonly used: string;
   readonly limit: string;
@@ -47,7 +40,7 @@ export function effectOfQuotas(usage: TenantUsage, quotas: Partial<Quotas>): rea
     const use = quotaUse(quota, usage, quotas);
     return {
       quota,
-      label: QUOTA_LABELS[quota],
+      label: quotaName(quota),
       used: use.used === undefined ? "not counted" : amountWords(quota, use.used),
       limit: use.limit === undefined ? "not limited" : amountWords(quota, use.limit),
       fullness: use.fullness,

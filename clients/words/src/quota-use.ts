@@ -18,9 +18,7 @@ export interface QuotaUse {
   readonly fullness: Fullness;
 }
 
-const DEFAULT_DECLARED_NAMESPACES = Number(
-  typedFields(QuotasSchema).find(({ name }) => name === "declaredNamespaces")?.default,
-);
+const FIELDS = new Map(typedFields(QuotasSchema).map((field) => [field.name, field]));
 const MINUTE_S = 60;
 /** What a peak is counted in (ONCEWARD_USAGE_FLUSH). */
 const PEAK_S = 5;
@@ -34,7 +32,10 @@ export function quotaUse(quota: MeasuredQuota, usage: TenantUsage, quotas: Parti
     case "storedBytes":
       return filled(numberOf(usage[quota]), numberOf(quotas[quota]));
     case "declaredNamespaces":
-      return filled(usage.declaredNamespaces, quotas.declaredNamespaces ?? DEFAULT_DECLARED_NAMESPACES);
+      return filled(
+        usage.declaredNamespaces,
+        quotas.declaredNamespaces ?? Number(FIELDS.get(quota)?.default),
+      );
     case "operationsPerSecond": {
       const { operationsPerSecond: limit, burst } = quotas;
       const isBeyond = limit !== undefined && refusedOfBusiest(usage, limit, burst) > 0;
@@ -79,6 +80,11 @@ function filled(used: number | undefined, limit: number | undefined, isBeyond?: 
 export function shareWords(used: number, limit: number): string {
   if (used <= limit) return formatShare(limit === 0 ? 1 : used / limit);
   return limit === 0 ? "beyond it" : `${formatEstimate(used / limit)} times as many`;
+}
+
+/** Returns the name of a quota, the one in forms and options, such as "live records". */
+export function quotaName(quota: MeasuredQuota): string {
+  return FIELDS.get(quota)?.label ?? quota;
 }
 
 /** Returns an amount of a quota with its unit. */

@@ -19,6 +19,7 @@ export const FIGURES = [
   "P19",
   "P20",
   "P21",
+  "P24",
 ] as const;
 export type FigureId = (typeof FIGURES)[number];
 

@@ -67,7 +67,7 @@ const MEASUREMENTS: readonly Measurement[] = [
   { of: ["P2"], figure: measurePairs },
   { of: ["P3"], figure: measureReplays },
   { of: ["P4"], figure: measureUnary },
-  { of: ["P5"], figure: measureLone },
+  { of: ["P5", "P24"], figure: measureLone },
   { of: ["P7"], figure: measureFullTable },
   { of: ["P8"], figure: measureSweeping },
   { of: ["P9"], figure: measureMemory },

@@ -9,10 +9,17 @@ const README_FOLDER = fileURLToPath(new URL("../../../clients/console/screenshot
 /** Writes a picture of the whole page for reviewers, in both colour schemes: `NAME-light.png` and `NAME-dark.png`. */
 export async function screenshot(page: Page, name: string): Promise<void> {
   await mkdir(FOLDER, { recursive: true });
+  const seen = page.viewportSize() ?? { width: 0, height: 0 };
+  // Parts that stay in sight have their place on the whole page; a dialog is in the middle of what is seen.
+  const height = await page.evaluate(() => {
+    return document.querySelector("dialog[open]") ? innerHeight : document.documentElement.scrollHeight;
+  });
+  await page.setViewportSize({ ...seen, height });
   for (const colorScheme of ["light", "dark"] as const) {
     await page.emulateMedia({ colorScheme });
     await page.screenshot({ path: `${FOLDER}${name}-${colorScheme}.png`, fullPage: true });
   }
+  await page.setViewportSize(seen);
 }
 
 /** Whether this run writes the pictures of README: not each run does, because the times in them differ. */

@@ -60,7 +60,7 @@ export function FormFrame<Field extends string, How, Outcome>({
       </div>
       {children}
       <ActionError error={error} />
-      <div className={common.row}>
+      <div className={`${common.row} ${styles.actions}`} data-changed={changed.length > 0}>
         <button type="submit" disabled={form.isWaiting || (changed.length === 0 && !mayBeUnchanged)}>
           {action}
         </button>

@@ -16,6 +16,9 @@ interface Known {
 
 const known = createStore<Known>({ connection: "answering", since: new Date() });
 
+/** What is the case in a session of a suspended tenant, and the next step. */
+export const SUSPENDED = "The tenant is suspended: ask your operator to resume it";
+
 /** Marks what the last call showed about the connection. */
 export function changeConnection(connection: Connection): void {
   if (connection !== known.get().connection) known.set({ connection, since: new Date() });

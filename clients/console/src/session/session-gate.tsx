@@ -2,8 +2,9 @@ import { useQuery } from "@connectrpc/connect-query";
 import { IdentityService } from "@onceward/gen/onceward/v1/identity_pb.ts";
 import type { ReactNode } from "react";
 import { Redirect, useLocation, useSearch } from "wouter";
-import { ErrorState } from "../parts/list-states.tsx";
+import { Unanswered } from "../parts/list-states.tsx";
 import { EmptyFrame } from "../shell/frame.tsx";
+import { SUSPENDED, useConnection } from "./connection.ts";
 import { signInPath } from "./return-path.ts";
 import { type Session, SessionContext, sessionOf } from "./session.ts";
 import { type SessionEnd, useSessionEnd } from "./session-end.ts";
@@ -16,6 +17,7 @@ export function SessionGate({ children }: { readonly children: ReactNode }) {
   const [location] = useLocation();
   const search = useSearch();
   const end = useSessionEnd();
+  const { connection } = useConnection();
   const identity = useQuery(
     IdentityService.method.whoAmI,
     {},
@@ -31,8 +33,16 @@ export function SessionGate({ children }: { readonly children: ReactNode }) {
     );
   }
   if (session !== undefined) return <SessionContext value={session}>{children}</SessionContext>;
-  if (identity.error !== null) return <ErrorState error={identity.error} retry={() => identity.refetch()} />;
-  return <EmptyFrame />;
+  return (
+    <EmptyFrame>
+      {identity.error === null ? (
+        <p>Waiting for the server…</p>
+      ) : (
+        <h1>{connection === "suspended" ? SUSPENDED : "The page could not be loaded"}</h1>
+      )}
+      <Unanswered query={identity} rows={8} />
+    </EmptyFrame>
+  );
 }
 
 /** Returns what the sign-in page says. A first visit has not lost a session: the form alone says enough. */

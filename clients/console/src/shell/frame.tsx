@@ -1,4 +1,4 @@
-import { Loading } from "../parts/list-states.tsx";
+import type { ReactNode } from "react";
 import styles from "../styles/shell.module.css";
 
 const LOGO = new URL("../styles/icon.svg", import.meta.url).href;
@@ -12,8 +12,8 @@ export function Brand() {
   );
 }
 
-/** The page's frame until the server has said who is signed in. */
-export function EmptyFrame() {
+/** The page's frame until the server has said who is signed in, or why it does not. */
+export function EmptyFrame({ children }: { readonly children: ReactNode }) {
   return (
     <>
       <header className={styles.header}>
@@ -21,10 +21,7 @@ export function EmptyFrame() {
       </header>
       <div className={styles.body}>
         <nav className={styles.navigation} aria-label="Screens" />
-        <main className={styles.content}>
-          <p>Waiting for the server…</p>
-          <Loading rows={8} />
-        </main>
+        <main className={styles.content}>{children}</main>
       </div>
     </>
   );

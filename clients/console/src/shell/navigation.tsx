@@ -1,3 +1,4 @@
+import { lazy, type ReactNode, Suspense } from "react";
 import { Link, useLocation } from "wouter";
 import { formatCount } from "../format/quantity.ts";
 import { useAmbiguousCount, useUnfinishedJobs } from "../parts/work-counts.ts";
@@ -24,6 +25,18 @@ const ICONS: Readonly<Record<string, string>> = {
   "/settings": "M2 5h5M11 5h3M9 3v4M2 11h2M8 11h6M6 9v4",
 };
 
+/** A file of its own: only operators need it. The navigation works without it, too. */
+const FleetCount = lazy(() =>
+  import("../screens/fleet/fleet-count.tsx").catch(() => ({ default: () => "" })),
+);
+
+/** How much waits, by the path of its screen. */
+const COUNTS: Readonly<Record<string, ReactNode>> = {
+  "/ambiguous": <AmbiguousCount />,
+  "/jobs": <JobCount />,
+  "/fleet": <FleetCount />,
+};
+
 /** The links to the role's screens, in groups by what a person comes for. */
 export function Navigation() {
   const { role } = useSession();
@@ -42,14 +55,17 @@ export function Navigation() {
                 <li key={href}>
                   <Link
                     href={href}
-                    {...(isCurrent(href, location) && { "aria-current": "page", ref: scrollTo })}
+                    {...(isCurrent(href, location) && { "aria-current": "page", ref: keepInSight })}
                   >
                     <svg viewBox="0 0 16 16" aria-hidden="true">
                       <path d={ICONS[href]} />
                     </svg>
                     {label}
-                    {href === "/ambiguous" && <AmbiguousCount />}
-                    {href === "/jobs" && <JobCount />}
+                    {COUNTS[href] && (
+                      <span className={styles.count}>
+                        <Suspense>{COUNTS[href]}</Suspense>
+                      </span>
+                    )}
                   </Link>
                 </li>
               ))}
@@ -60,36 +76,33 @@ export function Navigation() {
   );
 }
 
-/** Scrolls the links so that one is seen: in a narrow window they are a line that can be longer than the window. */
-function scrollTo(link: HTMLElement | null): void {
+/** Keeps a link in the middle at each width: in a narrow window the links are a line that can be longer than the window. */
+function keepInSight(link: HTMLElement | null): (() => void) | undefined {
   const bar = link?.closest("nav");
-  if (!link || !bar) return;
-  const [seen, own] = [bar.getBoundingClientRect(), link.getBoundingClientRect()];
-  if (own.left < seen.left || own.right > seen.right) bar.scrollLeft += own.left - seen.left;
+  if (!link || !bar) return undefined;
+  const observer = new ResizeObserver(() => {
+    const [seen, own] = [bar.getBoundingClientRect(), link.getBoundingClientRect()];
+    bar.scrollLeft += own.left - seen.left - (seen.width - own.width) / 2;
+  });
+  observer.observe(bar);
+  return () => observer.disconnect();
 }
 
 /** How many records wait for a person. */
 function AmbiguousCount() {
   const { namespaces } = useSession();
   const { data } = useAmbiguousCount(namespaces[0] ?? "");
-  return <Count of={data?.ambiguous ?? 0n} isLowerBound={data?.isLowerBound === true} />;
+  return countWords(data?.ambiguous ?? 0n, data?.isLowerBound);
 }
 
 /** How many jobs change records now. */
 function JobCount() {
-  return <Count of={useUnfinishedJobs().data?.length ?? 0} />;
+  return countWords(useUnfinishedJobs().data?.length ?? 0);
 }
 
-/** A count of work; nothing if there is none. */
-function Count({
-  of,
-  isLowerBound = false,
-}: {
-  readonly of: number | bigint;
-  readonly isLowerBound?: boolean;
-}) {
-  if (Number(of) === 0) return undefined;
-  return <span className={styles.count}>{` ${formatCount(of)}${isLowerBound ? "+" : ""}`}</span>;
+/** Returns a count of work; "" if there is none. */
+function countWords(count: number | bigint, isLowerBound = false): string {
+  return Number(count) === 0 ? "" : ` ${formatCount(count)}${isLowerBound ? "+" : ""}`;
 }
 
 function isCurrent(href: string, location: string): boolean {

@@ -1,9 +1,7 @@
-import { useQuery } from "@connectrpc/connect-query";
 import {
   type DiagnoseResponse,
   type Finding,
   Finding_Severity,
-  OperatorService,
 } from "@onceward/gen/onceward/v1/operator_pb.ts";
 import { asTitle, formatNoun } from "../../format/quantity.ts";
 import { CliHint, Runbook } from "../../parts/copy-button.tsx";
@@ -12,14 +10,7 @@ import { Unanswered } from "../../parts/list-states.tsx";
 import { type Mark, StateMark } from "../../parts/state-mark.tsx";
 import common from "../../styles/common.module.css";
 import styles from "../../styles/screens.module.css";
-
-/** Long enough that going back to the screen examines nothing again. */
-const FRESH_MS = 60_000;
-
-/** Examines the database, Redis and the replicas, which takes seconds when a part does not answer. It changes nothing. */
-export function useDiagnosis() {
-  return useQuery(OperatorService.method.diagnose, {}, { staleTime: FRESH_MS });
-}
+import type { useDiagnosis } from "./fleet-count.tsx";
 
 /** Doctor's findings. The last part of its screen: how long it gets is not known before. */
 export function Doctor({ diagnosis }: { readonly diagnosis: ReturnType<typeof useDiagnosis> }) {

@@ -20,7 +20,8 @@ import { useLiveInterval } from "../../shell/live.ts";
 import { Screen } from "../../shell/screen.tsx";
 import common from "../../styles/common.module.css";
 import styles from "../../styles/screens.module.css";
-import { Doctor, useDiagnosis, worstFinding } from "./doctor.tsx";
+import { Doctor, worstFinding } from "./doctor.tsx";
+import { useDiagnosis } from "./fleet-count.tsx";
 import { Replicas } from "./replicas.tsx";
 
 const PAGE_SIZE = 100;

@@ -171,9 +171,10 @@ export function useRetentionCheck(namespace: string): Check {
     ...(declared.data?.namespaces.map(({ name }) => name) ?? []),
     ...(undeclared.data?.names ?? []),
   ];
-  const advised = useAdvice(namespace === "" ? listedNames : [namespace]);
-  const isAdvised = advised.every(({ advice, error }) => advice !== undefined || error !== undefined);
   const lists = namespace === "" ? [declared, undeclared] : [];
+  const isListed = lists.every(({ data }) => data !== undefined);
+  const advised = useAdvice(namespace === "" ? listedNames : [namespace], isListed);
+  const isAdvised = advised.every(({ advice, error }) => advice !== undefined || error !== undefined);
   const questions = [...lists, { data: isAdvised || undefined, error: null }];
   return checkOf("Retention too short", "/namespaces", questions, () => {
     const short = advised.filter(({ advice }) => advice?.verdict === "too short");

@@ -1,7 +1,7 @@
 import type { GetUsageNowResponse } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import type { UsageNow } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { useQueryClient } from "@tanstack/react-query";
-import { lazy, type ReactNode, Suspense, useState } from "react";
+import { lazy, Suspense, useState } from "react";
 import { Link, useSearchParams } from "wouter";
 import { formatNoun, inSentence } from "../../format/quantity.ts";
 import { formatAbsolute } from "../../format/time.ts";
@@ -11,7 +11,7 @@ import { SelectField } from "../../parts/field.tsx";
 import { FilterBar, NamespaceField, useFilters, useNamespace } from "../../parts/filter-bar.tsx";
 import { Empty, ErrorState, Loading } from "../../parts/list-states.tsx";
 import { StateMark, type StateTone } from "../../parts/state-mark.tsx";
-import { useConnection } from "../../session/connection.ts";
+import { SUSPENDED, useConnection } from "../../session/connection.ts";
 import { Screen } from "../../shell/screen.tsx";
 import styles from "../../styles/screens.module.css";
 import {
@@ -43,13 +43,20 @@ export default function Home() {
     useDenialCheck(),
     useJobCheck(),
   ];
+  // A claim of the last seconds is among the current ones before it is in an hour.
+  const isIdle =
+    recent.bars !== undefined && totalOf(recent.bars, "claims") === 0 && now?.total?.claims === 0n;
+  const { bars: month, error: monthError } = useRecentHours(namespace, "30d", isIdle);
+  const isUnused = isIdle && month !== undefined && totalOf(month, "claims") === 0;
   // The rows' heights are not known before: nothing moves if all of them come at once. Later changes stay in place.
   const [wasAnswered, setAnswered] = useState(false);
   const isTrafficAnswered =
-    (recent.bars !== undefined || recent.error !== undefined) && (now !== undefined || nowError !== null);
+    (recent.bars !== undefined || recent.error !== undefined) &&
+    (now !== undefined || nowError !== null) &&
+    (!isIdle || month !== undefined || monthError !== undefined);
   if (!wasAnswered && isTrafficAnswered && checks.every(({ finding }) => finding !== undefined))
     setAnswered(true);
-  const { title, worst } = useTitle(checks, wasAnswered);
+  const { title, worst } = useTitle(checks, wasAnswered, isUnused);
   return (
     <Screen
       title={title}
@@ -61,55 +68,38 @@ export default function Home() {
         )
       }
     >
-      {wasAnswered ? (
-        <Answers checks={checks} namespace={namespace} recent={recent} now={now} />
-      ) : (
+      {!wasAnswered ? (
         <Loading rows={20} />
+      ) : isUnused ? (
+        <Suspense fallback={<Loading rows={8} />}>
+          <FirstClaim />
+        </Suspense>
+      ) : (
+        <Dashboard checks={checks} namespace={namespace} recent={recent} now={now} />
       )}
     </Screen>
-  );
-}
-
-interface AnswersProps {
-  readonly checks: readonly Check[];
-  readonly namespace: string;
-  readonly recent: RecentUse;
-  readonly now: GetUsageNowResponse | undefined;
-}
-
-function Answers(props: AnswersProps) {
-  const { recent, now, namespace } = props;
-  const isUsed = recent.bars === undefined || totalOf(recent.bars, "claims") > 0;
-  // A claim of the last seconds is among the current ones before it is in an hour.
-  if (isUsed || now?.total?.claims !== 0n) return <Dashboard {...props} />;
-  return (
-    <FirstRun namespace={namespace}>
-      <Dashboard {...props} />
-    </FirstRun>
   );
 }
 
 /** A file of its own: a tenant in use needs no dialog of a new key here. */
 const FirstClaim = lazy(() => import("./first-claim.tsx"));
 
-/** Shows `children` if the last month had claims; else how to make the first one. */
-function FirstRun({ namespace, children }: { readonly namespace: string; readonly children: ReactNode }) {
-  const { bars } = useRecentHours(namespace, "30d");
-  if (bars === undefined || totalOf(bars, "claims") > 0) return children;
-  return (
-    <Suspense fallback={<Loading rows={8} />}>
-      <FirstClaim />
-    </Suspense>
-  );
+interface DashboardProps {
+  readonly checks: readonly Check[];
+  readonly namespace: string;
+  readonly recent: RecentUse;
+  readonly now: GetUsageNowResponse | undefined;
 }
 
-function Dashboard({ checks, namespace, recent, now }: AnswersProps) {
+function Dashboard({ checks, namespace, recent, now }: DashboardProps) {
   const { connection } = useConnection();
   const { range: asked } = useFilters(["range"]);
   const offered = (Object.entries(RANGES) as [Range, (typeof RANGES)[Range]][]).filter(
     ([each]) => each !== "1h" || namespace === "",
   );
   const [range] = offered.find(([each]) => each === asked) ?? ["24h"];
+  const minutes = useRecentMinutes(namespace);
+  const hours = useRecentHours(namespace, range === "1h" ? "24h" : range);
   return (
     <>
       <Checks checks={checks} />
@@ -128,7 +118,7 @@ function Dashboard({ checks, namespace, recent, now }: AnswersProps) {
         />
       </FilterBar>
       {now !== undefined && now.namespaces.length > 1 && <NowTable namespaces={now.namespaces} />}
-      {range === "1h" ? <Minutes /> : <Hours namespace={namespace} range={range} />}
+      <Chart recent={range === "1h" ? minutes : hours} range={range} />
     </>
   );
 }
@@ -150,13 +140,15 @@ function isFailed({ finding, isStale = false }: Check): boolean {
   return isStale || finding?.word === NOT_ANSWERED;
 }
 
-/** Returns the title, which is the worst problem, and where it leads. */
-function useTitle(checks: readonly Check[], wasAnswered: boolean) {
+/** Returns the title, which is the worst problem that is known yet, and where it leads. */
+function useTitle(checks: readonly Check[], wasAnswered: boolean, isUnused: boolean) {
   const { connection, since } = useConnection();
-  if (!wasAnswered) return { title: "Home" };
+  if (connection === "suspended") return { title: SUSPENDED };
   const [worst] = checks.toSorted((a, b) => rankOf(a) - rankOf(b));
   if (worst?.finding !== undefined && rankOf(worst) <= RANKS.attention)
     return { title: worst.finding.headline ?? `${worst.name}: ${worst.finding.word}`, worst };
+  if (!wasAnswered) return { title: "Home" };
+  if (isUnused) return { title: "No claim yet: make the first one" };
   const unanswered = checks.filter(({ finding }) => finding?.word === NOT_ANSWERED).length;
   if (unanswered > 0)
     return { title: `${unanswered} of ${formatNoun(checks.length, "check", "checks")} were not answered` };
@@ -212,14 +204,6 @@ function DuplicatesStopped({ bars, now }: { readonly bars: readonly Bar[]; reado
         ` ${formatNoun(settled, "unknown outcome", "unknown outcomes")} settled without a person.`}
     </p>
   );
-}
-
-function Minutes() {
-  return <Chart recent={useRecentMinutes()} range="1h" />;
-}
-
-function Hours({ namespace, range }: { readonly namespace: string; readonly range: Exclude<Range, "1h"> }) {
-  return <Chart recent={useRecentHours(namespace, range)} range={range} />;
 }
 
 function Chart({ recent, range }: { readonly recent: RecentUse; readonly range: Range }) {

@@ -25,7 +25,7 @@ const NAMES: Readonly<Record<Count, string>> = {
 
 /** The layers of a bar, from the axis up. Their sum is the number of claims that came, answered or refused. */
 const LAYERS = [
-  { name: "Claimed", tone: "first", of: (bar: Bar) => Math.max(0, bar.claims - stopped(bar)) },
+  { name: "Granted", tone: "first", of: (bar: Bar) => Math.max(0, bar.claims - stopped(bar)) },
   { name: "Duplicates stopped", tone: "stopped", of: (bar: Bar) => bar.duplicates },
   { name: "Ambiguous", tone: "attention", of: (bar: Bar) => bar.ambiguous },
   { name: "Refused", tone: "bad", of: (bar: Bar) => bar.mismatches + bar.refused },

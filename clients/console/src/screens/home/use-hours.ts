@@ -32,10 +32,10 @@ export function useUsageNow(namespace: string) {
 }
 
 /**
- * Returns the use of a namespace, or of all, in a range of hours. The hours that have ended are read once; only the current one is
- * read again and again.
+ * Returns the use of a namespace, or of all, in a range of hours; unless it is enabled, nothing is read. The hours that have ended are
+ * read once; only the current one is read again and again.
  */
-export function useRecentHours(namespace: string, range: Exclude<Range, "1h">): RecentUse {
+export function useRecentHours(namespace: string, range: Exclude<Range, "1h">, enabled = true): RecentUse {
   const transport = useTransport();
   const now = useNow();
   const current = new Date(Math.floor(now.getTime() / HOUR_MS) * HOUR_MS);
@@ -43,7 +43,7 @@ export function useRecentHours(namespace: string, range: Exclude<Range, "1h">): 
   const { getUsage } = TenantAdminService.method;
   const closed = usePlainQuery({
     queryKey: ["closed hours", namespace, range, current.getTime()],
-    staleTime: CLOSED_FRESH_MS,
+    ...{ enabled, staleTime: CLOSED_FRESH_MS },
     queryFn({ signal }) {
       const times = { after: timestampFromDate(first), before: timestampFromDate(current) };
       const request = { namespace, ...times, ...SUMS };
@@ -57,7 +57,7 @@ export function useRecentHours(namespace: string, range: Exclude<Range, "1h">): 
   const open = useQuery(
     getUsage,
     { namespace, after: timestampFromDate(current), ...SUMS },
-    { refetchInterval: useLiveInterval(LIVE_MS), placeholderData: (before) => before },
+    { enabled, refetchInterval: useLiveInterval(LIVE_MS), placeholderData: (before) => before },
   );
   const isAnswered = closed.data !== undefined && open.data !== undefined;
   return {
@@ -70,10 +70,10 @@ export function useRecentHours(namespace: string, range: Exclude<Range, "1h">): 
   };
 }
 
-/** Returns the minutes of the last hour of all namespaces. */
-export function useRecentMinutes(): RecentUse {
+/** Returns the minutes of the last hour of all namespaces; of one, none. */
+export function useRecentMinutes(namespace: string): RecentUse {
   const now = useNow();
-  const { data, error, refetch } = useUsageNow("");
+  const { data, error, refetch } = useUsageNow(namespace);
   return {
     bars: data && sumByBar(data.minutes.map(ofMinute), barOf(now, "1h"), "1h"),
     isCut: false,

@@ -40,7 +40,7 @@ export default function Jobs() {
       >
         {({ jobs }) => (
           <DataTable
-            caption={captionOf(jobs.filter(isUnfinished).length)}
+            caption={`${formatNoun(jobs.filter(isUnfinished).length, "unfinished job", "unfinished jobs")} on this page`}
             columns={COLUMNS}
             rows={jobs}
             rowKey={({ id }) => String(id)}
@@ -50,10 +50,4 @@ export default function Jobs() {
       </List>
     </Screen>
   );
-}
-
-function captionOf(unfinished: number): string {
-  return unfinished === 0
-    ? "All jobs of this page are finished"
-    : `${formatNoun(unfinished, "unfinished job", "unfinished jobs")} on this page`;
 }

@@ -94,14 +94,7 @@ function Evidence({
         <>
           <RetentionFigure advice={advice} proposedMs={proposedMs} propose={propose} />
           <LateDuplicates namespace={namespace} />
-          {proposedMs !== advice.retentionMs && (
-            <>
-              <Comparison advice={advice} proposal={proposal} />
-              <button type="button" onClick={() => adopt(proposedMs)}>
-                Use {formatDurationMs(proposedMs)}
-              </button>
-            </>
-          )}
+          {proposedMs !== advice.retentionMs && <Comparison advice={advice} proposal={proposal} />}
         </>
       )}
     </>

@@ -12,7 +12,7 @@ export const QUEUE_PATH = "/ambiguous";
 
 /** Where the records around one are; undefined: there is none on the queue's page. */
 interface Place {
-  /** Such as "3 of 78"; empty: the record is not in the queue. */
+  /** Such as "3 of 78 ambiguous records"; empty: the record is not in the queue. */
   readonly position: string;
   readonly previous?: string;
   readonly next: string;
@@ -25,7 +25,8 @@ interface Place {
 export function useQueueSteps(record: Record | undefined) {
   const search = useQueryText();
   const [, navigate] = useLocation();
-  const { data } = useQueue(useQueueFilters());
+  const filters = useQueueFilters();
+  const { data } = useQueue(filters);
   const known = useRef<Place>(undefined);
   const queue = `${QUEUE_PATH}${search === "" ? "" : `?${search}`}`;
   const rows = groupsOf(data?.records ?? []).flatMap((group) => group.rows);
@@ -34,9 +35,11 @@ export function useQueueSteps(record: Record | undefined) {
     const hrefOf = (row: Record | undefined) =>
       row && recordHref(row.namespace, row.key, "ambiguous", search);
     const { nextPageToken: token } = data;
+    const isFiltered = Object.values(filters).some((text) => text !== "");
+    const named = isFiltered ? "records that match" : "ambiguous records";
     const previous = hrefOf(rows[at - 1]);
     known.current = {
-      position: `${at + 1} of ${rows.length}${token === "" ? "" : " on this page"}`,
+      position: `${at + 1} of ${rows.length} ${named}${token && " on this page"}`,
       ...(previous && { previous }),
       next: hrefOf(rows[at + 1]) ?? (token === "" ? queue : `${QUEUE_PATH}${pageHref(search, token)}`),
     };

@@ -66,6 +66,9 @@ function timeFact(at: Timestamp | undefined) {
   return at && <Time at={at} form="both" />;
 }
 
+const FAILED = { tone: "bad", word: "permanent failure" } as const;
+const SUCCEEDED = { tone: "good", word: "success" } as const;
+
 /** The result of a completed record. Its payload and its metadata are shown when a person asks for them. */
 export function RecordResult({ record: { state, result, resultExpired } }: { readonly record: Record }) {
   if (state !== Record_State.COMPLETED) return undefined;
@@ -82,11 +85,7 @@ export function RecordResult({ record: { state, result, resultExpired } }: { rea
       {result !== undefined && (
         <>
           <p>
-            {result.kind === Result_Kind.FAILURE ? (
-              <StateMark tone="bad" word="permanent failure" />
-            ) : (
-              <StateMark tone="good" word="success" />
-            )}
+            <StateMark {...(result.kind === Result_Kind.FAILURE ? FAILED : SUCCEEDED)} />
           </p>
           <div className={common.stack}>
             <Payload bytes={result.payload} name="the result" contentType={result.contentType} />

@@ -4,9 +4,6 @@ import { formatDurationMs } from "../../format/duration.ts";
 import styles from "../../styles/charts.module.css";
 import type { SurvivalPoint } from "./survival.ts";
 
-/** Narrower regions have no label; the legend names their colour. */
-const UNKNOWN_LABEL_WIDTH = 160;
-
 interface CurveProps {
   readonly frame: Frame;
   readonly x: Scale;
@@ -62,24 +59,10 @@ function Dot({ candidate, x, y }: { readonly candidate: Candidate; readonly x: S
   );
 }
 
-function Unknown({ frame, from }: { readonly frame: Frame; readonly from: number }) {
-  const width = Math.max(0, frame.right - from);
-  return (
-    <>
-      <rect
-        x={from}
-        y={frame.top}
-        width={width}
-        height={frame.bottom - frame.top}
-        className={styles.unknown}
-      />
-      {width > UNKNOWN_LABEL_WIDTH && (
-        <text x={from + 6} y={frame.top + 12} className={styles.label}>
-          not observed long enough
-        </text>
-      )}
-    </>
-  );
+/** The time that was not observed long enough; the legend names its colour. */
+export function Unknown({ frame, from }: { readonly frame: Frame; readonly from: number }) {
+  const size = { width: Math.max(0, frame.right - from), height: frame.bottom - frame.top };
+  return <rect x={from} y={frame.top} {...size} className={styles.unknown} />;
 }
 
 /** Each point's height holds until the next point. */

@@ -10,7 +10,8 @@ import { formatCount, formatEstimate, formatSize } from "../../format/quantity.t
 import { DataTable } from "../../parts/data-table.tsx";
 import { useNow } from "../../parts/time.tsx";
 import styles from "../../styles/charts.module.css";
-import { Curve } from "./curve.tsx";
+import { proposalOf } from "./candidates.ts";
+import { Curve, Unknown } from "./curve.tsx";
 import { type Bar, histogramOf } from "./histogram.ts";
 import { SHORTEST_MS, type SurvivalPoint, survivalOf } from "./survival.ts";
 
@@ -36,13 +37,18 @@ export function RetentionFigure({ advice: known, proposedMs, propose }: Retentio
   const longest = Math.max(proposedMs, advisedMs, known.retentionMs * ROOM, points.at(-1)?.afterMs ?? 0);
   const candidates = known.candidates.filter(({ retentionMs }) => retentionMs <= longest);
   const advice = { ...known, candidates };
-  const bars = histogramOf(points, proposedMs);
+  const isKnown = proposalOf(known, proposedMs)?.evidence?.kind === "late";
+  const bars = histogramOf(points, proposedMs).map((bar) => {
+    const tone = bar.toMs <= proposedMs ? undefined : isKnown ? "bad" : "quiet";
+    const atLeast = `at least ${formatEstimate(Math.floor(bar.perMonth))}`;
+    return { ...bar, tone, words: tone === "quiet" ? atLeast : perMonthOf(bar) };
+  });
   const most = (of: Frame, top: number) => scalesOf(of, advice, proposedMs, top);
   return (
     <>
       <Figure
         title="When duplicates come"
-        caption="Right of the line, a duplicate takes effect a second time, or is refused as too old. Drag the line, or use the arrow keys."
+        caption={`Right of the line, a duplicate takes effect a second time, or is refused as too old${isKnown ? "" : "; grey: how many come is not known yet"}. Drag the line, or use the arrow keys.`}
         height={HEIGHT}
         table={<BarTable bars={bars} />}
         marks={(frame) => {
@@ -50,7 +56,7 @@ export function RetentionFigure({ advice: known, proposedMs, propose }: Retentio
           return bars.map((bar) => ({
             from: x.toPosition(bar.fromMs),
             to: Math.min(frame.right, x.toPosition(bar.toMs)),
-            label: `${timeOf(bar)}: ${perMonthOf(bar)} a month`,
+            label: `${timeOf(bar)}: ${bar.words} a month`,
           }));
         }}
         draw={(frame) => {
@@ -58,7 +64,8 @@ export function RetentionFigure({ advice: known, proposedMs, propose }: Retentio
           return (
             <>
               {axes}
-              {bars.map(({ fromMs, toMs, perMonth }) => (
+              {!isKnown && <Unknown frame={frame} from={x.toPosition(proposedMs)} />}
+              {bars.map(({ fromMs, toMs, perMonth, ...bar }) => (
                 <rect
                   key={fromMs}
                   x={x.toPosition(fromMs) + 1}
@@ -66,7 +73,7 @@ export function RetentionFigure({ advice: known, proposedMs, propose }: Retentio
                   y={y.toPosition(Math.max(perMonth, LEAST_PER_MONTH))}
                   height={frame.bottom - y.toPosition(Math.max(perMonth, LEAST_PER_MONTH))}
                   className={styles.bar}
-                  data-tone={toMs > proposedMs ? "bad" : undefined}
+                  data-tone={bar.tone}
                 />
               ))}
               <ThresholdLine
@@ -146,7 +153,7 @@ function scalesOf(frame: Frame, { candidates }: Advice, proposedMs: number, most
   return { x, y, axes };
 }
 
-function BarTable({ bars }: { readonly bars: readonly Bar[] }) {
+function BarTable({ bars }: { readonly bars: readonly (Bar & { readonly words: string })[] }) {
   return (
     <DataTable
       caption="Duplicates a month by the time after the first claim"
@@ -154,7 +161,7 @@ function BarTable({ bars }: { readonly bars: readonly Bar[] }) {
       rowKey={({ fromMs }) => `${fromMs}`}
       columns={[
         ["Time", timeOf],
-        ["Duplicates a month", perMonthOf, "number"],
+        ["Duplicates a month", ({ words }) => words, "number"],
       ]}
     />
   );

@@ -14,11 +14,11 @@ export interface AdvisedNamespace {
   readonly error: unknown;
 }
 
-/** Returns the advice on each of at most ADVISED_AT_ONCE namespaces. */
-export function useAdvice(names: readonly string[]): readonly AdvisedNamespace[] {
+/** Returns the advice on each of at most ADVISED_AT_ONCE namespaces; unless `isListed`, nothing is read: more names will come. */
+export function useAdvice(names: readonly string[], isListed = true): readonly AdvisedNamespace[] {
   const namespaces = names.slice(0, ADVISED_AT_ONCE);
   const method = TenantAdminService.method.listRetentionAdvice;
-  const options = { enabled: namespaces.length > 0, staleTime: FRESH_MS };
+  const options = { enabled: isListed && namespaces.length > 0, staleTime: FRESH_MS };
   const { data, error } = useQuery(method, { namespaces }, options);
   const answers = new Map(data?.advice.map((answer) => [answer.namespace, adviceOf(answer)]));
   return namespaces.map((name) => ({ name, advice: answers.get(name), error: error ?? undefined }));

@@ -7,6 +7,7 @@ import type { Tenant } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { beyondBounds, effectOfQuotas } from "@onceward/words/limit-effect";
 import { FormFrame } from "../../form/form-frame.tsx";
 import { useForm } from "../../form/use-form.ts";
+import { asTitle } from "../../format/quantity.ts";
 import { ConfirmDialog } from "../../parts/confirm-dialog.tsx";
 import { DataTable } from "../../parts/data-table.tsx";
 import { SelectField, TextField } from "../../parts/field.tsx";
@@ -181,7 +182,7 @@ function LimitReview({ tenant, usage, texts, changed, after, act, close }: Limit
             refusing > 0 ? "The present use is beyond the new limits" : "The present use and the new limits"
           }
           columns={[
-            ["Quota", ({ label }) => label],
+            ["Quota", ({ label }) => asTitle(label)],
             ["Used", ({ used }) => used, "number"],
             ["New limit", ({ limit }) => limit, "number"],
             [

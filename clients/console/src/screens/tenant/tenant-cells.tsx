@@ -67,7 +67,7 @@ export function NowRate({ usage: { now, quotas } }: { readonly usage: TenantUsag
 
 /** What was refused in the last minute, by cause, and by quotas since the last full hour. */
 export function Refused({ usage }: { readonly usage: TenantUsage }) {
-  const { now, recentRefused, recentWouldBeRefused } = usage;
+  const { now, recentRefused, recentWouldBeRefused, recentSince } = usage;
   const words = now === undefined ? [] : refusalWords(now);
   const recent = recentRefused + recentWouldBeRefused;
   return (
@@ -79,19 +79,13 @@ export function Refused({ usage }: { readonly usage: TenantUsage }) {
       ) : (
         <>
           {formatCount(recent)}
-          {recentRefused === 0n && " counted, and answered"} <Since usage={usage} />
+          {recentRefused === 0n && " counted, and answered"}{" "}
+          <span className={common.quiet}>
+            since <Time at={recentSince} form="absolute" />
+          </span>
         </>
       )}
     </>
-  );
-}
-
-/** The begin of the hours that a tenant's recent counts are of. */
-export function Since({ usage: { recentSince } }: { readonly usage: TenantUsage }) {
-  return (
-    <span className={common.quiet}>
-      since <Time at={recentSince} form="absolute" />
-    </span>
   );
 }
 

@@ -1,11 +1,11 @@
 import { useQuery } from "@connectrpc/connect-query";
 import { OperatorService, type TenantUsage } from "@onceward/gen/onceward/v1/operator_pb.ts";
 import { ApiKey_Role, type Tenant, Tenant_State } from "@onceward/gen/onceward/v1/tenant_pb.ts";
-import { type MeasuredQuota, quotaUse } from "@onceward/words/quota-use";
+import { MEASURED, quotaName, quotaUse } from "@onceward/words/quota-use";
 import { useState } from "react";
 import { Link, useParams } from "wouter";
 import { commandLine } from "../../format/command.ts";
-import { formatCount } from "../../format/quantity.ts";
+import { asTitle, formatCount } from "../../format/quantity.ts";
 import { CreateKeyDialog } from "../../parts/api-key/create-key-dialog.tsx";
 import { type NewSecret, SecretPanel } from "../../parts/api-key/secret-panel.tsx";
 import { CliHint } from "../../parts/copy-button.tsx";
@@ -20,7 +20,7 @@ import { barOf, ofMinute, sumByBar } from "../home/hours.ts";
 import { Outcomes } from "../home/outcomes.tsx";
 import { LimitForm } from "./limit-form.tsx";
 import { StateChanges } from "./state-changes.tsx";
-import { NowRate, QuotaBar, Refused, Since, TenantStateMark } from "./tenant-cells.tsx";
+import { NowRate, QuotaBar, Refused, TenantStateMark } from "./tenant-cells.tsx";
 import { useCreateTenantKey, useTenantUsage } from "./use-tenant-usage.ts";
 
 /** The screen of a tenant: its use, limits, first keys and state. */
@@ -117,23 +117,16 @@ function LastHour({ usage }: { readonly usage: TenantUsage }) {
 }
 
 function Use({ usage }: { readonly usage: TenantUsage }) {
-  const quotaOf = (quota: MeasuredQuota) => (
-    <QuotaBar quota={quota} use={quotaUse(quota, usage, usage.quotas ?? {})} />
-  );
+  const quotas = MEASURED.map((quota) => [
+    `${asTitle(quotaName(quota))}${quota === "operationsPerSecond" ? " (claims, busiest of 15 minutes)" : ""}`,
+    <QuotaBar key={quota} quota={quota} use={quotaUse(quota, usage, usage.quotas ?? {})} />,
+  ]);
   return (
     <Facts
       of={{
         "Claims now": <NowRate usage={usage} />,
         Refused: <Refused usage={usage} />,
-        "Stored records": quotaOf("liveRecords"),
-        "Stored results and checkpoints": quotaOf("storedBytes"),
-        "Declared namespaces": quotaOf("declaredNamespaces"),
-        "Claims, at their busiest in 15 minutes": quotaOf("operationsPerSecond"),
-        "Answered claims": (
-          <>
-            {formatCount(usage.recentClaims)} <Since usage={usage} />
-          </>
-        ),
+        ...Object.fromEntries(quotas),
         "Unfinished jobs": formatCount(usage.unfinishedRecordJobs),
       }}
     />

@@ -3,9 +3,9 @@ import {
   OperatorService,
   type TenantUsage,
 } from "@onceward/gen/onceward/v1/operator_pb.ts";
-import { type MeasuredQuota, quotaUse } from "@onceward/words/quota-use";
+import { type MeasuredQuota, quotaName, quotaUse } from "@onceward/words/quota-use";
 import { commandLine } from "../../format/command.ts";
-import { formatCount } from "../../format/quantity.ts";
+import { asTitle, formatCount } from "../../format/quantity.ts";
 import { type Column, type Columns, DataTable } from "../../parts/data-table.tsx";
 import { SelectField, TextField } from "../../parts/field.tsx";
 import { FilterBar, useFilters } from "../../parts/filter-bar.tsx";
@@ -73,11 +73,14 @@ const COLUMNS: Columns<TenantUsage> = [
   ["Claims now", (usage) => <NowRate usage={usage} />, "number"],
   ["Refused", (usage) => <Refused usage={usage} />],
   ["Claims", ({ recentClaims }) => formatCount(recentClaims), "number"],
-  use("Stored records", "liveRecords"),
-  use("Stored bytes", "storedBytes"),
+  use("liveRecords"),
+  use("storedBytes"),
   ["State", ({ state }) => <TenantStateMark state={state} />],
 ];
 
-function use(heading: string, quota: MeasuredQuota): Column<TenantUsage> {
-  return [heading, (usage) => <QuotaBar quota={quota} use={quotaUse(quota, usage, usage.quotas ?? {})} />];
+function use(quota: MeasuredQuota): Column<TenantUsage> {
+  return [
+    asTitle(quotaName(quota)),
+    (usage) => <QuotaBar quota={quota} use={quotaUse(quota, usage, usage.quotas ?? {})} />,
+  ];
 }
