@@ -1,26 +1,14 @@
 import { createOnceward, type Onceward } from "@onceward/client";
-import { afterAll, beforeAll, beforeEach, expect, test, vi } from "vitest";
+import { beforeEach, expect, test, vi } from "vitest";
 import { completeIn, deliverCompletions } from "../../../clients/typescript/src/inbox.ts";
 import { endLeases } from "../../support/calls/records.ts";
 import { createTenant, type TestTenant } from "../../support/servers/tenants.ts";
 import { useServer } from "../../support/servers/use-server.ts";
-import { type CallerDatabase, createCallerDatabase } from "./caller-database.ts";
-import { openTransactions, type Transactions } from "./transactions.ts";
+import { useCallerDatabase } from "./transactions.ts";
 
 const { database: service, server } = useServer();
-let caller: CallerDatabase;
-let db: Transactions;
+const { caller, db } = useCallerDatabase();
 let keys = 0;
-
-beforeAll(async () => {
-  caller = await createCallerDatabase();
-  db = openTransactions(caller.url);
-});
-
-afterAll(async () => {
-  await db?.[Symbol.asyncDispose]();
-  await caller?.drop();
-});
 
 // A database's completions belong to one tenant; each test has a new database.
 beforeEach(async () => {

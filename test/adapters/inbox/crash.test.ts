@@ -5,9 +5,8 @@ import { completeIn, deliverCompletions, once } from "../../../clients/typescrip
 import { endLeases } from "../../support/calls/records.ts";
 import { createTenant, type TestTenant } from "../../support/servers/tenants.ts";
 import { useServer } from "../../support/servers/use-server.ts";
-import { type CallerDatabase, createCallerDatabase } from "./caller-database.ts";
 import { type Errand, runWorker } from "./crash.ts";
-import { openTransactions, type Transaction, type Transactions } from "./transactions.ts";
+import { type Transaction, useCallerDatabase } from "./transactions.ts";
 
 /** A test starts one worker process per step. */
 const TIMEOUT_MS = 120_000;
@@ -17,21 +16,14 @@ const MAX_STEPS = 20;
 const { database: service, server } = useServer();
 let tenant: TestTenant;
 let onceward: Onceward;
-let caller: CallerDatabase;
-let db: Transactions;
+const { caller, db } = useCallerDatabase();
 
 beforeAll(async () => {
   tenant = await createTenant(service);
   onceward = createOnceward({ address: `http://127.0.0.1:${server.grpcPort}`, apiKey: tenant.apiKey });
-  caller = await createCallerDatabase();
-  db = openTransactions(caller.url);
 });
 
-afterAll(async () => {
-  await db?.[Symbol.asyncDispose]();
-  await onceward?.close();
-  await caller?.drop();
-});
+afterAll(() => onceward?.close());
 
 function work(errand: Errand["errand"], key: string, dieBefore: number) {
   return runWorker({

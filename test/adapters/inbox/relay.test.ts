@@ -7,23 +7,17 @@ import { endLeases } from "../../support/calls/records.ts";
 import { useDatabase } from "../../support/database/use-database.ts";
 import { startTestServer, type TestServer } from "../../support/servers/server.ts";
 import { createTenant, type TestTenant } from "../../support/servers/tenants.ts";
-import { type CallerDatabase, createCallerDatabase } from "./caller-database.ts";
-import { openTransactions, type Transactions } from "./transactions.ts";
+import { useCallerDatabase } from "./transactions.ts";
 
 const service = useDatabase();
 let server: TestServer;
-let caller: CallerDatabase;
-let db: Transactions;
+const { caller, db } = useCallerDatabase();
 
 beforeAll(async () => {
   server = await startTestServer(service.url);
-  caller = await createCallerDatabase();
-  db = openTransactions(caller.url);
 });
 
 afterAll(async () => {
-  await db?.[Symbol.asyncDispose]();
-  await caller?.drop();
   await server?.stop();
 });
 
