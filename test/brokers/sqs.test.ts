@@ -54,9 +54,7 @@ describe.runIf(BROKER_JARS !== "")("A consumer of SQS", () => {
     ({ client, stop } = await startElasticMq());
   });
 
-  afterAll(async () => {
-    await stop?.();
-  });
+  afterAll(() => stop?.());
 
   async function createQueue(attributes: Record<string, string> = {}): Promise<string> {
     const QueueName = `charges-${randomUUID()}`;

@@ -3,41 +3,27 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { Record_State } from "../../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
 import { completeIn, deliverCompletions, once } from "../../../clients/typescript/src/inbox.ts";
 import { endLeases } from "../../support/calls/records.ts";
-import { createTestDatabase, type TestDatabase } from "../../support/database/database.ts";
-import { startTestServer, type TestServer } from "../../support/servers/server.ts";
 import { createTenant, type TestTenant } from "../../support/servers/tenants.ts";
-import { type CallerDatabase, createCallerDatabase } from "./caller-database.ts";
+import { useServer } from "../../support/servers/use-server.ts";
 import { type Errand, runWorker } from "./crash.ts";
-import { openTransactions, type Transaction, type Transactions } from "./transactions.ts";
+import { type Transaction, useCallerDatabase } from "./transactions.ts";
 
 /** A test starts one worker process per step. */
 const TIMEOUT_MS = 120_000;
 /** More steps than any worker has. */
 const MAX_STEPS = 20;
 
-let service: TestDatabase;
-let server: TestServer;
+const { database: service, server } = useServer();
 let tenant: TestTenant;
 let onceward: Onceward;
-let caller: CallerDatabase;
-let db: Transactions;
+const { caller, db } = useCallerDatabase();
 
 beforeAll(async () => {
-  service = await createTestDatabase();
-  server = await startTestServer(service.url);
   tenant = await createTenant(service);
   onceward = createOnceward({ address: `http://127.0.0.1:${server.grpcPort}`, apiKey: tenant.apiKey });
-  caller = await createCallerDatabase();
-  db = openTransactions(caller.url);
 });
 
-afterAll(async () => {
-  await db?.[Symbol.asyncDispose]();
-  await onceward?.close();
-  await caller?.drop();
-  await server?.stop();
-  await service?.drop();
-});
+afterAll(() => onceward?.close());
 
 function work(errand: Errand["errand"], key: string, dieBefore: number) {
   return runWorker({
