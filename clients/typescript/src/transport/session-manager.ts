@@ -26,9 +26,9 @@ export class SessionManager extends Http2SessionManager {
   constructor(address: string, tls?: TlsSettings) {
     const path = socketPathOf(address);
     super(
-      path === undefined ? address : "http://localhost",
+      path ? "http://localhost" : address,
       { pingIntervalMs: PING_INTERVAL_MS, pingTimeoutMs: PING_TIMEOUT_MS },
-      path === undefined ? tls : { createConnection: () => connect(path) },
+      path ? { createConnection: () => connect(path) } : tls,
     );
     this.address = address;
   }
@@ -69,7 +69,7 @@ export class SessionManager extends Http2SessionManager {
     const host = hostname.replace(/^\[|\]$/g, "");
     const tcp = { host, port: Number(port) || (protocol === "https:" ? 443 : 80) };
     return new Promise((resolve) => {
-      const socket = connect(path === undefined ? tcp : { path });
+      const socket = connect(path ? { path } : tcp);
       const end = (reachable: boolean) => {
         socket.destroy();
         resolve(reachable);

@@ -13,11 +13,9 @@ export interface Connection {
   readonly gathersCalls?: boolean | undefined;
 }
 
-const SOCKET = /^unix:(?:\/\/)?(?=\/)/;
-
 /** Returns the path of a Unix socket's address, such as "unix:/run/onceward/onceward.sock"; undefined for another address. */
 export function socketPathOf(address: string): string | undefined {
-  return SOCKET.test(address) ? address.replace(SOCKET, "") : undefined;
+  return /^unix:(?:\/\/)?(\/[^/].*)/.exec(address)?.[1];
 }
 
 /**
@@ -27,7 +25,7 @@ export function socketPathOf(address: string): string | undefined {
  * @throws InvalidRequestError.
  */
 export function parseOrigin(address: string): string {
-  if (SOCKET.test(address)) return address;
+  if (socketPathOf(address)) return address;
   const { origin, pathname } = parseUrl(address);
   if (pathname === "/") return origin;
   const description = `must have no path, because gRPC has none before the method's name, is ${JSON.stringify(pathname)}`;
