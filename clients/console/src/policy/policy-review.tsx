@@ -10,6 +10,7 @@ import { LateClaims } from "./late-claims.tsx";
 import {
   changedInForce,
   fieldWords,
+  inForceWords,
   POLICY_DRAFTS,
   POLICY_FIELDS,
   type PolicyDraft,
@@ -68,8 +69,8 @@ export function PolicyReview(props: PolicyReviewProps) {
           caption="Effective for new claims"
           columns={[
             ["Field", (field) => POLICY_FIELDS[field].label],
-            ["Now", (field) => fieldWords(field, now[field])],
-            ["Then", (field) => fieldWords(field, after[field])],
+            ["Now", (field) => inForceWords(field, now[field])],
+            ["Then", (field) => inForceWords(field, after[field])],
           ]}
           rows={effect}
           rowKey={(field) => field}
