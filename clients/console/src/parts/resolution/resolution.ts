@@ -96,7 +96,7 @@ export const RESOLUTIONS = {
   forget: {
     answer: "Forget",
     meaning:
-      "The record is removed, as if its key had never been claimed: a duplicate is a new operation. This cannot be undone.",
+      "The record, its attempts and its result are removed: the next claim of the key runs as the first one. This cannot be undone.",
   },
 } satisfies Readonly<globalThis.Record<ResolutionKind, object>>;
 
