@@ -23,7 +23,7 @@ export function EventList({ events }: { readonly events: readonly AuditEvent[] }
     <DataTable
       caption={`${formatNoun(events.length, "event", "events")} on this page, newest first`}
       columns={[
-        ["When", ({ at }) => <Time at={at} />],
+        ["When", ({ at }) => <Time at={at} form="both" />],
         ...(role === "OPERATOR" ? [TENANT] : []),
         ["Actor", (event) => <Actor event={event} />],
         ["Action", (event) => <Given text={wordsOf(event)} otherwise="several" />],
