@@ -97,9 +97,9 @@ function msOf({ keyRetention }: PolicyText): number {
   return parseDuration(keyRetention) ?? 0;
 }
 
-/** Returns what a change does to stored records, such as "Also for the 12 stored records (3 of them forgotten at once)". */
+/** Returns what a change does to stored records, such as "Also for the 12 records stored now (3 of them forgotten at once)". */
 function describeEffect(effect: RetentionEffect | undefined): string {
   const { recordsChanged = 0n, truncated = false } = effect ?? {};
-  const records = formatNoun(recordsChanged, "stored record", "stored records");
-  return `Also for the ${truncated ? "at least " : ""}${records} (${forgottenWords(effect)})`;
+  const records = formatNoun(recordsChanged, "record", "records");
+  return `Also for the ${truncated ? "at least " : ""}${records} stored now (${forgottenWords(effect)})`;
 }

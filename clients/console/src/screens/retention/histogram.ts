@@ -11,9 +11,8 @@ export interface Bar {
 
 /** Times that people say; from an hour on, the retentions that are advised: what one catches is never a part of a bar. */
 const EDGES_MS = [
-  ...[1_000, 10_000, MINUTE_MS, 10 * MINUTE_MS],
-  ...[1, 6, 12, 24, 48, 72].map((hours) => hours * HOUR_MS),
-  ...[7, 14, 30, 60, 90, 180, 400].map((days) => days * DAY_MS),
+  ...[1_000, 10_000, MINUTE_MS, 10 * MINUTE_MS, HOUR_MS, 6 * HOUR_MS, 12 * HOUR_MS],
+  ...[1, 2, 3, 7, 14, 30, 60, 90, 180, 400].map((days) => days * DAY_MS),
 ];
 
 /** Returns the bars of a survival curve, with a limit at `cutMs`, so that no bar lies on both sides of a retention. */
