@@ -8,7 +8,7 @@ import {
   shareWords,
 } from "@onceward/words/quota-use";
 import { refusalWords } from "@onceward/words/refusals";
-import { formatCount, formatEstimate } from "../../format/quantity.ts";
+import { formatCount, formatRate } from "../../format/quantity.ts";
 import { type Mark, StateMark } from "../../parts/state-mark.tsx";
 import { Time } from "../../parts/time.tsx";
 import styles from "../../styles/charts.module.css";
@@ -56,10 +56,8 @@ export function NowRate({ usage: { now, quotas } }: { readonly usage: TenantUsag
   const limit = quotas?.operationsPerSecond;
   return (
     <>
-      {formatEstimate(now?.claimsPerSecond ?? 0)} a second
-      {now !== undefined && now.refusedPerSecond > 0 && (
-        <div>{formatEstimate(now.refusedPerSecond)} refused</div>
-      )}
+      {formatRate(now?.claimsPerSecond ?? 0)} a second
+      {now !== undefined && now.refusedPerSecond > 0 && <div>{formatRate(now.refusedPerSecond)} refused</div>}
       {limit !== undefined && <div className={common.quiet}>limit {formatCount(limit)}</div>}
     </>
   );
