@@ -39,7 +39,8 @@ export function TimeText({ at, form = "preferred" }: { readonly at: Date; readon
   }
   return (
     <time dateTime={at.toISOString()} className={styles.time}>
-      {exact} {form !== "absolute" && <span className={styles.relative}>{relative}</span>}
+      {form === "absolute" ? exact : `${exact} `}
+      {form !== "absolute" && <span className={styles.relative}>{relative}</span>}
     </time>
   );
 }

@@ -95,8 +95,7 @@ export const RESOLUTIONS = {
   },
   forget: {
     answer: "Forget",
-    meaning:
-      "The record, its attempts and its result are removed: the next claim of the key runs as the first one. This cannot be undone.",
+    meaning: "The record and its attempts go: the next claim runs as the first one. It can't be undone.",
   },
 } satisfies Readonly<globalThis.Record<ResolutionKind, object>>;
 
