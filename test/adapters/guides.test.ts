@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { formatApiKey, generateApiKey } from "../../server/src/access/api-key.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { useDatabase } from "../support/database/use-database.ts";
 import { GUIDE_PROGRAMS, programOf } from "../support/guides/programs.ts";
 import { typeErrors } from "../support/packages/packed-client.ts";
 import { CHILD_ENVIRONMENT } from "../support/processes/child-environment.ts";
@@ -26,11 +26,10 @@ const SOURCE_OPTIONS = [
 /** The form of a key; no service is called with it. */
 const KEY = formatApiKey(generateApiKey());
 
-let database: TestDatabase;
+const database = useDatabase();
 let dir: string;
 
 beforeAll(async () => {
-  database = await createTestDatabase();
   dir = await mkdtemp(join(tmpdir(), "ow-guides-"));
   await symlink(join(ROOT, "node_modules"), join(dir, "node_modules"));
   await writeFile(join(dir, "package.json"), JSON.stringify({ private: true, type: "module" }));
@@ -40,10 +39,7 @@ beforeAll(async () => {
   }
 });
 
-afterAll(async () => {
-  await database?.drop();
-  await rm(dir, { recursive: true, force: true });
-});
+afterAll(() => rm(dir, { recursive: true, force: true }));
 
 test("every snippet of the guides belongs to a program, and is well-typed", async () => {
   const pages = await readdir(join(ROOT, GUIDES));

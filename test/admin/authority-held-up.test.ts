@@ -1,35 +1,19 @@
-import {
-  afterAll,
-  afterEach,
-  beforeAll,
-  beforeEach,
-  describe,
-  expect,
-  onTestFinished,
-  test,
-  vi,
-} from "vitest";
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { ErrorReason } from "../../clients/typescript/src/gen/onceward/v1/errors_pb.ts";
 import { parseApiKey } from "../../server/src/access/api-key.ts";
 import { createWorld } from "../support/calls/admin.ts";
 import { errorOf } from "../support/calls/errors.ts";
 import { grant, ORDER } from "../support/calls/verbs.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
 import { proxyDatabase } from "../support/database/database-proxy.ts";
 import { keysOfOneShard } from "../support/database/shards.ts";
+import { useDatabase } from "../support/database/use-database.ts";
 import { startTestServer } from "../support/servers/server.ts";
 import type { TestTenant } from "../support/servers/tenants.ts";
 
 /** Longer than anything may be decided by what was known before. */
 const AUTHORITY_MS = 10_000;
 
-let database: TestDatabase;
-
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
-
-afterAll(() => database?.drop());
+const database = useDatabase();
 
 describe("A call that is delayed before the database until its principal has expired", () => {
   beforeEach(() => {

@@ -13,9 +13,7 @@ beforeEach(async () => {
   database = await createTestDatabase();
 });
 
-afterEach(async () => {
-  await database?.drop();
-});
+afterEach(() => database?.drop());
 
 async function newReplica(): Promise<TestServer> {
   const replica = await startTestServer(database.url, {}, { heartbeatMs: 200 });

@@ -13,13 +13,12 @@ import { describeAdministration } from "../support/calls/admin.ts";
 import { errorOf } from "../support/calls/errors.ts";
 import { grant, seconds } from "../support/calls/verbs.ts";
 import { openStorePool } from "../support/database/connections.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { createDatabaseOfTest, type TestDatabase } from "../support/database/database.ts";
 import { anyTurn } from "../support/database/jobs.ts";
 import { createTenant, type TestTenant } from "../support/servers/tenants.ts";
 
 async function newDatabase(): Promise<TestDatabase> {
-  const database = await createTestDatabase();
-  onTestFinished(() => database.drop());
+  const database = await createDatabaseOfTest();
   return database;
 }
 

@@ -1,9 +1,9 @@
-import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { Authenticator } from "../../server/src/access/authenticate.ts";
 import type { Statement } from "../../server/src/database/pool.ts";
 import type { Deadline } from "../../server/src/domain/operation.ts";
 import { openStorePool } from "../support/database/connections.ts";
-import { createTestDatabase } from "../support/database/database.ts";
+import { createDatabaseOfTest } from "../support/database/database.ts";
 import { TEST_PEPPER } from "../support/servers/server.ts";
 import { createTenant } from "../support/servers/tenants.ts";
 
@@ -31,8 +31,7 @@ afterEach(() => {
  * A caller's credential that was judged just now, and the statements that have been sent and are answered.
  */
 async function setUp() {
-  const database = await createTestDatabase();
-  onTestFinished(() => database.drop());
+  const database = await createDatabaseOfTest();
   const { id, name, apiKey } = await createTenant(database);
   const pool = openStorePool(database);
   const sent = { begun: 0, ended: 0 };

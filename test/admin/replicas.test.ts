@@ -1,12 +1,12 @@
 import { randomUUID } from "node:crypto";
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { ApiKey_Role } from "../../clients/typescript/src/gen/onceward/v1/tenant_pb.ts";
 import { connectAdmin, connectOperator } from "../support/calls/admin.ts";
 import { connectClient } from "../support/calls/clients.ts";
 import { errorOf } from "../support/calls/errors.ts";
 import { ageRecords } from "../support/calls/records.ts";
 import { complete, ORDER, seconds } from "../support/calls/verbs.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { useDatabase } from "../support/database/use-database.ts";
 import { hasRedis, startRedis } from "../support/redis/redis.ts";
 import { repeatOften } from "../support/servers/fast-path.ts";
 import { startTestServer, type TestServer } from "../support/servers/server.ts";
@@ -18,11 +18,7 @@ const EVERYWHERE = { timeout: 10_000, interval: 50 };
 const HOUR_S = 3600;
 
 describe("Within 10 s, a change through one replica is effective on the other", () => {
-  let database: TestDatabase;
-  beforeAll(async () => {
-    database = await createTestDatabase();
-  });
-  afterAll(() => database?.drop());
+  const database = useDatabase();
 
   async function startReplicas(env: Readonly<Record<string, string>>): Promise<[TestServer, TestServer]> {
     const start = () => startTestServer(database.url, { ONCEWARD_CACHE_MIB: "16", ...env });

@@ -17,7 +17,7 @@ import { describeError, errorOf } from "../support/calls/errors.ts";
 import { endLeases } from "../support/calls/records.ts";
 import { completeWith, FORGET, RELEASE } from "../support/calls/resolutions.ts";
 import { bytes, grant, ORDER, seconds, success } from "../support/calls/verbs.ts";
-import { createTestDatabase } from "../support/database/database.ts";
+import { createDatabaseOfTest } from "../support/database/database.ts";
 import { startTestServer } from "../support/servers/server.ts";
 import { createApiKey } from "../support/servers/tenants.ts";
 import { untilWaiting } from "../support/servers/waiters.ts";
@@ -317,8 +317,7 @@ describeAdministration("ResolveAmbiguousRecords", (world) => {
   });
 
   test("wakes the calls that wait for a record at once", async () => {
-    const database = await createTestDatabase();
-    onTestFinished(() => database.drop());
+    const database = await createDatabaseOfTest();
     // No waiter polls.
     const server = await startTestServer(database.url, {}, { waiterTickMs: 3_600_000 });
     onTestFinished(() => server.stop());

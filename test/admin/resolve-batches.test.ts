@@ -17,7 +17,7 @@ import { createMetrics } from "../../server/src/telemetry/metrics.ts";
 import { claimCommand, DONE } from "../support/calls/domain.ts";
 import { endLeases } from "../support/calls/records.ts";
 import { openStorePool } from "../support/database/connections.ts";
-import { createTestDatabase } from "../support/database/database.ts";
+import { createDatabaseOfTest } from "../support/database/database.ts";
 import { anyTurn } from "../support/database/jobs.ts";
 import { createTenant } from "../support/servers/tenants.ts";
 
@@ -26,8 +26,7 @@ const PATIENCE = { timeout: 60_000, interval: 50 };
 
 /** A database without a server, with a tenant's ambiguous records and a job that resolves them. */
 async function withJob(count: number, resolution: Resolution = { kind: "release" }) {
-  const database = await createTestDatabase();
-  onTestFinished(() => database.drop());
+  const database = await createDatabaseOfTest();
   const tenant = await createTenant(database);
   const pool = openStorePool(database);
   const records = createRecordStore(pool, UNLIMITED);

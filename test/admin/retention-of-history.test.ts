@@ -3,14 +3,13 @@ import { createPruners } from "../../server/src/background/pruner.ts";
 import { pruneRows } from "../../server/src/database/prune.ts";
 import { createMetrics } from "../../server/src/telemetry/metrics.ts";
 import { openStorePool } from "../support/database/connections.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { createDatabaseOfTest, type TestDatabase } from "../support/database/database.ts";
 import { createTenant } from "../support/servers/tenants.ts";
 
 const DAY_MS = 86_400_000;
 
 async function newDatabase(): Promise<TestDatabase> {
-  const database = await createTestDatabase();
-  onTestFinished(() => database.drop());
+  const database = await createDatabaseOfTest();
   return database;
 }
 

@@ -1,9 +1,9 @@
-import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { connectClient } from "../support/calls/clients.ts";
 import { copyRecord } from "../support/calls/records.ts";
 import { grant, ORDER } from "../support/calls/verbs.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
 import { keysOfOneShard } from "../support/database/shards.ts";
+import { useDatabase } from "../support/database/use-database.ts";
 import { readMetrics } from "../support/servers/metrics.ts";
 import { startTestServer, type TestServer } from "../support/servers/server.ts";
 import { createTenant, type TestTenant } from "../support/servers/tenants.ts";
@@ -11,15 +11,7 @@ import { createTenant, type TestTenant } from "../support/servers/tenants.ts";
 const LABELS = 100;
 const TENANTS = 110;
 
-let database: TestDatabase;
-
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
-
-afterAll(async () => {
-  await database?.drop();
-});
+const database = useDatabase();
 
 async function newReplica(): Promise<TestServer> {
   const replica = await startTestServer(database.url);

@@ -5,19 +5,18 @@ import { connectAdmin, connectIdentity, connectOperator } from "../support/calls
 import { connectClient } from "../support/calls/clients.ts";
 import { errorOf } from "../support/calls/errors.ts";
 import { grant, lookUp, ORDER } from "../support/calls/verbs.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { useDatabase } from "../support/database/use-database.ts";
 import { transportsUnderTest } from "../support/network/transports-under-test.ts";
 import { type Claims, type Issuer, makeSigningKey, startIssuer } from "../support/servers/issuer.ts";
 import { startTestServer, type TestServer } from "../support/servers/server.ts";
 import { createTenant, type TestTenant } from "../support/servers/tenants.ts";
 
-let database: TestDatabase;
+const database = useDatabase();
 let issuer: Issuer;
 let server: TestServer;
 let tenant: TestTenant;
 
 beforeAll(async () => {
-  database = await createTestDatabase();
   issuer = await startIssuer();
   // That made-up keys don't flood the issuer is tested beside the source.
   server = await startTestServer(
@@ -31,7 +30,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await server?.stop();
   await issuer?.close();
-  await database?.drop();
 });
 
 afterEach(() => {

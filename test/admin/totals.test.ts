@@ -11,7 +11,7 @@ import { errorOf } from "../support/calls/errors.ts";
 import { ageRecords } from "../support/calls/records.ts";
 import { complete, grant, ORDER, success } from "../support/calls/verbs.ts";
 import { openStorePool } from "../support/database/connections.ts";
-import { createTestDatabase } from "../support/database/database.ts";
+import { createDatabaseOfTest } from "../support/database/database.ts";
 import { countRows } from "../support/database/time.ts";
 import { startTestServer, type TestServer } from "../support/servers/server.ts";
 import { createTenant, type PolicyColumns, type TestTenant } from "../support/servers/tenants.ts";
@@ -91,8 +91,7 @@ test("counts that a replica had not stored are stored when it stops", async () =
 });
 
 test("the totals of more tenants than one statement takes are all stored", async () => {
-  const unserved = await createTestDatabase();
-  onTestFinished(() => unserved.drop());
+  const unserved = await createDatabaseOfTest();
   const tenants = await unserved.query<{ id: number }>(
     "insert into tenants (name, quota_live_records) select 'tenant-' || n, 9 from generate_series(1, 1001) n returning id",
   );
@@ -191,8 +190,7 @@ test("only tenants with a quota of records or bytes are counted", async () => {
 });
 
 test("a tenant is counted by one replica at a time, and by another one if that replica dies", async () => {
-  const alone = await createTestDatabase();
-  onTestFinished(() => alone.drop());
+  const alone = await createDatabaseOfTest();
   const pool = openStorePool(alone);
   const one = await createTenant(alone, { quota_stored_bytes: 1000 });
   const other = await createTenant(alone, { quota_live_records: 1000 });
@@ -206,8 +204,7 @@ test("a tenant is counted by one replica at a time, and by another one if that r
 });
 
 test("totals of a tenant whose quota was removed are deleted once their count is due", async () => {
-  const alone = await createTestDatabase();
-  onTestFinished(() => alone.drop());
+  const alone = await createDatabaseOfTest();
   const pool = openStorePool(alone);
   const without = await createTenant(alone, { quota_live_records: 1000 });
   await createTenant(alone, { quota_live_records: 1000, deleted_at: "now" });

@@ -20,7 +20,7 @@ import { errorOf } from "../support/calls/errors.ts";
 import { readPages } from "../support/calls/pages.ts";
 import { ageRecords, endLeases } from "../support/calls/records.ts";
 import { fingerprintOf, grant, ORDER, success } from "../support/calls/verbs.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { createDatabaseOfTest, type TestDatabase } from "../support/database/database.ts";
 import { awaitYoungHour } from "../support/database/time.ts";
 import { startTestServer } from "../support/servers/server.ts";
 import { createApiKey } from "../support/servers/tenants.ts";
@@ -222,8 +222,7 @@ describeAdministration(
 
 describe("usage of several replicas", () => {
   test("adds up exactly, and no count is lost when they drain", async () => {
-    const database = await createTestDatabase();
-    onTestFinished(() => database.drop());
+    const database = await createDatabaseOfTest();
     // Never stored while they serve: only when they drain.
     const late = { ONCEWARD_USAGE_FLUSH: "1m" };
     const replicas = [await startTestServer(database.url, late), await startTestServer(database.url, late)];
@@ -248,8 +247,7 @@ describe("usage of several replicas", () => {
 
 describe("a flush", () => {
   test("whose reply was lost is not counted twice, and later counts are not lost", async () => {
-    const database = await createTestDatabase();
-    onTestFinished(() => database.drop());
+    const database = await createDatabaseOfTest();
     const tenantId = await insertTenant(database);
     const pool = openPool({ databaseUrl: database.url, size: 1, throughPgBouncer: false });
     onTestFinished(() => pool.close());
@@ -285,8 +283,7 @@ describe("a flush", () => {
 });
 
 test("a minute that has ended is stored by a later flush if the first one fails", async () => {
-  const database = await createTestDatabase();
-  onTestFinished(() => database.drop());
+  const database = await createDatabaseOfTest();
   const tenantId = await insertTenant(database);
   const pool = openPool({ databaseUrl: database.url, size: 1, throughPgBouncer: false });
   onTestFinished(() => pool.close());
@@ -318,8 +315,7 @@ test("a minute that has ended is stored by a later flush if the first one fails"
 
 describe("flushes", () => {
   test("that fail repeatedly store everything once they succeed, and each namespace once", async () => {
-    const database = await createTestDatabase();
-    onTestFinished(() => database.drop());
+    const database = await createDatabaseOfTest();
     const tenantId = await insertTenant(database);
     const pool = openPool({ databaseUrl: database.url, size: 1, throughPgBouncer: false });
     onTestFinished(() => pool.close());

@@ -7,15 +7,16 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import type { Admin, Producer } from "kafkajs";
-import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { withKey } from "../../clients/typescript/src/kafkajs.ts";
 import { eventually, type Guarded, useGuards } from "../adapters/consumers/fixtures.ts";
 import { KEY_OF_2022 } from "../support/adapters/consumer-suite.ts";
 import { usePackedClient } from "../support/packages/packed-client.ts";
 import type { ConfluentWorkerLine, ConfluentWorkerSettings } from "./confluent-worker.ts";
 import { type RunningKafka, readDeadLetters, startKafka } from "./kafka.ts";
+import { BROKER_JARS, buildConfluentIfPossible } from "./programs.ts";
 
-const confluent = inject("confluent");
+const confluent = BROKER_JARS === "" ? undefined : await buildConfluentIfPossible();
 
 describe.runIf(confluent !== undefined)("A consumer of @confluentinc/kafka-javascript", () => {
   const { node, directory } = confluent ?? { node: "", directory: "" };

@@ -2,8 +2,8 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { connect } from "node:net";
 import { join } from "node:path";
-import { inject } from "vitest";
 import { waitUntil } from "../../server/dev/embedded/wait.ts";
+import { BROKER_JARS } from "./programs.ts";
 
 /** Runs the program until standard input ends, which it also does when the tests are killed; then removes its directory. */
 const WATCHED = 'dir=$1; shift; "$@" & read -r _; kill -9 $! 2>/dev/null; wait; rm -rf "$dir"';
@@ -16,7 +16,7 @@ export async function startJava(
   port: number,
   args: readonly string[],
 ): Promise<() => Promise<void>> {
-  const program = ["java", "-Xmx256m", "-cp", join(inject("brokerJars"), "*"), ...args];
+  const program = ["java", "-Xmx256m", "-cp", join(BROKER_JARS, "*"), ...args];
   const child = spawn("sh", ["-c", WATCHED, "sh", dir, ...program], { stdio: ["pipe", "ignore", "ignore"] });
   const exited = once(child, "exit");
   const stop = async () => {

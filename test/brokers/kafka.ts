@@ -5,9 +5,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { Kafka, logLevel } from "kafkajs";
-import { inject, onTestFinished } from "vitest";
+import { onTestFinished } from "vitest";
 import { freePort } from "../support/redis/redis.ts";
 import { startJava } from "./java.ts";
+import { BROKER_JARS } from "./programs.ts";
 
 const run = promisify(execFile);
 
@@ -44,7 +45,7 @@ export async function startKafka(): Promise<RunningKafka> {
       .map(([name, value]) => `${name}=${value}`)
       .join("\n"),
   );
-  const classPath = join(inject("brokerJars"), "*");
+  const classPath = join(BROKER_JARS, "*");
   const clusterId = randomBytes(16).toString("base64url");
   await run("java", ["-cp", classPath, "kafka.tools.StorageTool", "format", "-t", clusterId, "-c", config]);
   const stop = await startJava(dir, port, ["kafka.Kafka", config]);

@@ -1,15 +1,16 @@
 import { randomUUID } from "node:crypto";
 import { TerminalError } from "@onceward/client";
 import type { Kafka, Producer } from "kafkajs";
-import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { deadLetterTo, eachMessageOnce, readJson, withKey } from "../../clients/typescript/src/kafkajs.ts";
 import { type Guarded, useGuards } from "../adapters/consumers/fixtures.ts";
 import { KEY_OF_2022 } from "../support/adapters/consumer-suite.ts";
 import { readDeadLetters, startKafka } from "./kafka.ts";
+import { BROKER_JARS } from "./programs.ts";
 
 const newGuard = useGuards();
 
-describe.runIf(inject("brokerJars") !== "")("A consumer of Apache Kafka", () => {
+describe.runIf(BROKER_JARS !== "")("A consumer of Apache Kafka", () => {
   let kafka: Kafka;
   let producer: Producer;
   let stop: (() => Promise<void>) | undefined;

@@ -1,10 +1,4 @@
-import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
-import { once } from "node:events";
-import { mkdtemp, readFile, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { TerminalError } from "@onceward/client";
 import {
   Consumer,
@@ -14,20 +8,19 @@ import {
   stringSerializers,
 } from "@platformatic/kafka";
 import type { Admin } from "kafkajs";
-import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { type ConsumeOptions, consumeOnce, withKey } from "../../clients/typescript/src/kafka.ts";
 import { cutOff, type Guarded, useGuards } from "../adapters/consumers/fixtures.ts";
 import { KEY_OF_2022 } from "../support/adapters/consumer-suite.ts";
 import { type RunningKafka, startKafka } from "./kafka.ts";
-import type { KafkaWorkerSettings } from "./kafka-worker.ts";
+import { BROKER_JARS } from "./programs.ts";
 
 type Text = Message<string, string, string, string>;
 
 const newGuard = useGuards();
 const soon = { timeout: 30_000, interval: 50 };
-const WORKER = fileURLToPath(new URL("kafka-worker.ts", import.meta.url));
 
-describe.runIf(inject("brokerJars") !== "")("A consumer of @platformatic/kafka", () => {
+describe.runIf(BROKER_JARS !== "")("A consumer of @platformatic/kafka", () => {
   let kafka: RunningKafka;
   let admin: Admin;
   let producer: Producer<string, string, string, string>;
@@ -167,58 +160,6 @@ describe.runIf(inject("brokerJars") !== "")("A consumer of @platformatic/kafka",
     });
     await vi.waitFor(() => expect(dead).toEqual(["without a key-0", "{}-1", "{}-2"]), soon);
   });
-
-  test.each([
-    ["after the completion, before the commit", "before commit", 1],
-    ["after its effect, before the completion", "before completion", 2],
-  ] as const)(
-    "a consumer that is killed %s repeats its effect only under the same key",
-    async (_, dieAt, effects) => {
-      await using guard = await newGuard();
-      const topic = await newTopic();
-      const dir = await mkdtemp(join(tmpdir(), "ow-effects-"));
-      onTestFinished(() => rm(dir, { recursive: true }));
-      const { address, tenant } = guard;
-      const settings: KafkaWorkerSettings = {
-        broker: kafka.broker,
-        group: topic.group,
-        topic: topic.topic,
-        effects: join(dir, "effects"),
-        address,
-        apiKey: tenant.apiKey,
-        dieAt,
-      };
-      await topic.send("order-1");
-      const args = ["--conditions=@onceward/source", WORKER, JSON.stringify(settings)];
-      const worker = spawn(process.execPath, args, { stdio: "inherit", timeout: 30_000 });
-      expect(await once(worker, "exit")).toEqual([null, "SIGKILL"]);
-      expect(await topic.committed()).toBe(0);
-      await guard.endLeases();
-      const derived = (await readFile(settings.effects, "utf8")).trim().split("\n");
-      const consumer = new Consumer({
-        groupId: topic.group,
-        clientId: "next",
-        bootstrapBrokers: [kafka.broker],
-      });
-      const options = {
-        ...guard.options,
-        topics: [topic.topic],
-        deadLetter: "skip" as const,
-        tooOld: "skip" as const,
-      };
-      const consuming = consumeOnce(guard.onceward, consumer, options, (_message, claim) =>
-        derived.push(claim.deriveKey("provider")),
-      );
-      onTestFinished(async () => {
-        await consuming.close();
-        await consumer.close();
-      });
-      await vi.waitFor(async () => expect(await topic.committed()).toBe(1), soon);
-      expect(guard.kinds()).toEqual([effects === 1 ? "duplicate" : "processed"]);
-      expect(derived).toHaveLength(effects);
-      expect(new Set(derived).size).toBe(1);
-    },
-  );
 
   test("consumers that join and leave meanwhile lose no message and repeat no operation", async () => {
     await using guard = await newGuard();

@@ -9,12 +9,13 @@ import {
   SendMessageCommand,
   SQSClient,
 } from "@aws-sdk/client-sqs";
-import { afterAll, beforeAll, describe, expect, inject, test, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { KEY_HEADER, messageOnce, withKey } from "../../clients/typescript/src/sqs.ts";
 import { cutOff, type Guarded, useGuards } from "../adapters/consumers/fixtures.ts";
 import { KEY_OF_2022 } from "../support/adapters/consumer-suite.ts";
 import { freePort } from "../support/redis/redis.ts";
 import { startJava } from "./java.ts";
+import { BROKER_JARS } from "./programs.ts";
 
 /** Starts an empty ElasticMQ, which speaks SQS, on loopback. */
 async function startElasticMq(): Promise<{ client: SQSClient; stop: () => Promise<void> }> {
@@ -45,7 +46,7 @@ rest-stats { enabled = false }`,
 
 const newGuard = useGuards();
 
-describe.runIf(inject("brokerJars") !== "")("A consumer of SQS", () => {
+describe.runIf(BROKER_JARS !== "")("A consumer of SQS", () => {
   let client: SQSClient;
   let stop: (() => Promise<void>) | undefined;
 
@@ -53,9 +54,7 @@ describe.runIf(inject("brokerJars") !== "")("A consumer of SQS", () => {
     ({ client, stop } = await startElasticMq());
   });
 
-  afterAll(async () => {
-    await stop?.();
-  });
+  afterAll(() => stop?.());
 
   async function createQueue(attributes: Record<string, string> = {}): Promise<string> {
     const QueueName = `charges-${randomUUID()}`;

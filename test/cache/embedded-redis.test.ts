@@ -1,15 +1,14 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, inject, onTestFinished, test } from "vitest";
 import { startEmbeddedRedis } from "../../server/dev/embedded/redis.ts";
 import { connectClient } from "../support/calls/clients.ts";
 import { complete } from "../support/calls/verbs.ts";
-import { createTestDatabase } from "../support/database/database.ts";
+import { createDatabaseOfTest } from "../support/database/database.ts";
+import { newDir } from "../support/new-dir.ts";
 import { describeWithRedis } from "../support/redis/redis.ts";
 import { claimFromRedis, repeatOften } from "../support/servers/fast-path.ts";
 import { startTestServer } from "../support/servers/server.ts";
@@ -25,8 +24,7 @@ describeWithRedis("The embedded Redis", () => {
     const redis = await startEmbeddedRedis(path);
     if (redis === undefined) throw new Error("there is no Redis");
     onTestFinished(redis.stop);
-    const database = await createTestDatabase();
-    onTestFinished(() => database.drop());
+    const database = await createDatabaseOfTest();
     const server = await startTestServer(database.url, { REDIS_URL: redis.url });
     onTestFinished(() => server.stop());
     const client = connectClient(server, (await createTenant(database)).apiKey);
@@ -56,8 +54,7 @@ describeWithRedis("The embedded Redis", () => {
   });
 
   test("does not start without a program on the PATH", async () => {
-    const empty = await mkdtemp(join(tmpdir(), "ow-empty-"));
-    onTestFinished(() => rm(empty, { recursive: true }));
+    const empty = await newDir();
     expect(await startEmbeddedRedis(empty)).toBeUndefined();
   });
 });

@@ -23,9 +23,7 @@ describeWithRedis("Cached completions, with encryption keys", () => {
   // A replica without the key of the last pass would not start.
   beforeEach(() => database.query("delete from encryption_pass"));
 
-  afterAll(async () => {
-    await Promise.all([database?.drop(), redis?.stop()]);
-  });
+  afterAll(() => Promise.all([database?.drop(), redis?.stop()]));
 
   /** Starts a replica with each of the settings, and connects a new tenant to both. */
   async function startReplicas(...settings: readonly [Settings, Settings]) {

@@ -13,9 +13,7 @@ describeWithRedis("A connection to Redis", () => {
     redis = await startRedis();
   });
 
-  afterAll(async () => {
-    await redis?.stop();
-  });
+  afterAll(() => redis?.stop());
 
   /** Creates a cache on a connection that is ready, and records its reports. */
   async function connect(url = redis.url) {

@@ -14,9 +14,7 @@ describeWithRedis("A cache in a cluster of three nodes", () => {
   /** Started by the first test: its start polls. */
   let redis: Topology | undefined;
 
-  afterAll(async () => {
-    await redis?.stop();
-  });
+  afterAll(() => redis?.stop());
 
   async function connect() {
     redis ??= await startCluster();

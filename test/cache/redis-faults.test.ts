@@ -1,8 +1,8 @@
-import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { connectClient, type IdempotencyClient } from "../support/calls/clients.ts";
 import { complete, ORDER } from "../support/calls/verbs.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
 import { statementsDuring } from "../support/database/statements.ts";
+import { useDatabase } from "../support/database/use-database.ts";
 import { startTcpProxy } from "../support/network/tcp-proxy.ts";
 import { describeWithRedis, freePort, startRedis, type TestRedis } from "../support/redis/redis.ts";
 import {
@@ -23,16 +23,8 @@ const CALLERS = 8;
 const STATEMENTS_OF_CLAIMS = /^(claim|read|take_over)_/;
 
 describeWithRedis("Redis", () => {
-  let database: TestDatabase;
+  const database = useDatabase();
   let tenant: TestTenant;
-
-  beforeAll(async () => {
-    database = await createTestDatabase();
-  });
-
-  afterAll(async () => {
-    await database?.drop();
-  });
 
   async function startOwnRedis(args: readonly string[] = []): Promise<TestRedis> {
     const redis = await startRedis({ args });

@@ -1,12 +1,12 @@
 import { readFile } from "node:fs/promises";
 import { setTimeout as pause } from "node:timers/promises";
-import { afterAll, beforeAll, expect, inject, onTestFinished, test } from "vitest";
+import { expect, inject, onTestFinished, test } from "vitest";
 import { connectRedis } from "../../server/src/records/replay/redis-connection.ts";
 import { parseRedisUrl } from "../../server/src/records/replay/redis-url.ts";
 import { connectClient, type IdempotencyClient } from "../support/calls/clients.ts";
 import { granted } from "../support/calls/records.ts";
 import { complete, ORDER, seconds, success } from "../support/calls/verbs.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { useDatabase } from "../support/database/use-database.ts";
 import { makeCertificate } from "../support/network/certificates.ts";
 import { describeWithRedis, freePort, startRedis } from "../support/redis/redis.ts";
 import { startCluster, startSentinels, untilMaster } from "../support/redis/redis-topologies.ts";
@@ -27,15 +27,7 @@ const SOME_KEYS = 50;
 const WAKING_MS = 1000;
 
 describeWithRedis("Completions are cached", () => {
-  let database: TestDatabase;
-
-  beforeAll(async () => {
-    database = await createTestDatabase();
-  });
-
-  afterAll(async () => {
-    await database?.drop();
-  });
+  const database = useDatabase();
 
   test.each([
     ["behind sentinels", startSentinels],

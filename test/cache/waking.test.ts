@@ -33,9 +33,7 @@ describeWithRedis("A claim that waits on another replica", () => {
     servers = [];
   });
 
-  afterAll(async () => {
-    await Promise.all([redis?.stop(), database?.drop()]);
-  });
+  afterAll(() => Promise.all([redis?.stop(), database?.drop()]));
 
   /**
    * Starts two replicas that know of each other: ORDER is claimed on one, and a claim waits for it on the

@@ -4,7 +4,7 @@ import { connectClient } from "../support/calls/clients.ts";
 import { granted } from "../support/calls/records.ts";
 import { seconds, success } from "../support/calls/verbs.ts";
 import { openStorePool } from "../support/database/connections.ts";
-import { createTestDatabase } from "../support/database/database.ts";
+import { createDatabaseOfTest } from "../support/database/database.ts";
 import { runWithInput } from "../support/processes/command.ts";
 import { settingsFor } from "../support/processes/serve.ts";
 import { startTestServer } from "../support/servers/server.ts";
@@ -16,8 +16,7 @@ const id = (key: string) => ({ namespace: "charges", key });
 
 /** An installation on a Citus of its own. */
 async function startHome() {
-  const database = await createTestDatabase();
-  onTestFinished(() => database.drop());
+  const database = await createDatabaseOfTest();
   const server = await startTestServer(database.url);
   onTestFinished(() => server.stop());
   return { database, server, settings: settingsFor(database.url) };

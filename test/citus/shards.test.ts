@@ -21,7 +21,8 @@ import { digestResult } from "../../server/src/records/result-digest.ts";
 import { claimCommand, DONE } from "../support/calls/domain.ts";
 import { copyAlone } from "../support/database/citus.ts";
 import { openConnection } from "../support/database/connections.ts";
-import { createTestDatabase, openDatabase, type TestDatabase } from "../support/database/database.ts";
+import { openDatabase } from "../support/database/database.ts";
+import { useDatabase } from "../support/database/use-database.ts";
 
 const NO_DEADLINE: Deadline = { atMs: Number.POSITIVE_INFINITY, cancelled: false };
 const NAMESPACE = "charges";
@@ -33,18 +34,14 @@ interface Sent {
   readonly node: ShardNode | undefined;
 }
 
-let database: TestDatabase;
+const database = useDatabase();
 let pool: Pool;
 
 beforeAll(async () => {
-  database = await createTestDatabase();
   pool = openPool({ databaseUrl: database.url, size: 12, throughPgBouncer: false });
 });
 
-afterAll(async () => {
-  await pool?.close();
-  await database?.drop();
-});
+afterAll(() => pool?.close());
 
 /**
  * Opens a store, and records the statements on records that it sends.
@@ -155,9 +152,7 @@ describe("statements on shards", () => {
     ({ store, shards, sent } = await openStore());
   });
 
-  afterAll(async () => {
-    await shards?.close();
-  });
+  afterAll(() => shards?.close());
 
   test("each statement of a batch of claims touches one shard, and tokens rise", async () => {
     const [before] = await database.query<{ token: string }>(

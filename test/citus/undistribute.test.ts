@@ -5,16 +5,15 @@ import { connectClient, type IdempotencyClient } from "../support/calls/clients.
 import { describeError } from "../support/calls/errors.ts";
 import { success } from "../support/calls/verbs.ts";
 import { copyAlone } from "../support/database/citus.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { useDatabase } from "../support/database/use-database.ts";
 import { startTestServer, type TestServer } from "../support/servers/server.ts";
 import { createTenant } from "../support/servers/tenants.ts";
 
-let database: TestDatabase;
+const database = useDatabase();
 let servers: readonly TestServer[];
 let clients: readonly IdempotencyClient[];
 
 beforeAll(async () => {
-  database = await createTestDatabase();
   servers = await Promise.all([startTestServer(database.url), startTestServer(database.url)]);
   const { id, apiKey } = await createTenant(database);
   clients = servers.map((server) => connectClient(server, apiKey));
@@ -22,10 +21,7 @@ beforeAll(async () => {
   await database.query(FILL, [id]);
 });
 
-afterAll(async () => {
-  await Promise.all(servers?.map((server) => server.stop()) ?? []);
-  await database?.drop();
-});
+afterAll(() => Promise.all(servers?.map((server) => server.stop()) ?? []));
 
 const FILL = `
 insert into records (tenant_id, namespace, key, fencing_token, state, attempt, holds_on_lease_expiry, accepts_ambiguous,

@@ -1,9 +1,8 @@
-import { mkdtemp, rm, stat } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { stat } from "node:fs/promises";
 import { expect, onTestFinished, test } from "vitest";
 import { makeCertificate, tlsSettings } from "../support/network/certificates.ts";
 import { startTcpProxy } from "../support/network/tcp-proxy.ts";
+import { newDir } from "../support/new-dir.ts";
 import { cliFor, cliWith } from "../support/processes/cli.ts";
 import { useCliWorld } from "../support/processes/cli-world.ts";
 import { startTestServer } from "../support/servers/server.ts";
@@ -14,8 +13,7 @@ const world = useCliWorld({ ONCEWARD_CONSOLE_ORIGIN: CONSOLE });
 
 /** The command line with a folder of profiles, and a function that stores a key there. */
 async function withProfiles() {
-  const dir = await mkdtemp(join(tmpdir(), "ow-cli-"));
-  onTestFinished(() => rm(dir, { recursive: true, force: true }));
+  const dir = await newDir();
   const env = { XDG_CONFIG_HOME: dir };
   const address = `http://127.0.0.1:${world().server.grpcPort}`;
   const set = async (key: string, ...options: string[]) => {

@@ -1,9 +1,9 @@
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { ageRecords, endLeases } from "../support/calls/records.ts";
 import { seconds } from "../support/calls/verbs.ts";
+import { newDir } from "../support/new-dir.ts";
 import { cliFor, cliWith } from "../support/processes/cli.ts";
 import { useCliWorld } from "../support/processes/cli-world.ts";
 
@@ -147,8 +147,7 @@ test("the history of a key has its duplicates by outcome, API key and request", 
 
 test("a result is read from a file, and may be a failure", async () => {
   const { cli, claim } = await withAmbiguous();
-  const dir = await mkdtemp(join(tmpdir(), "ow-cli-"));
-  onTestFinished(() => rm(dir, { recursive: true, force: true }));
+  const dir = await newDir();
   const file = join(dir, "failure.json");
   await writeFile(file, '{"message":"account closed"}\n');
   expect(await cli(...RESOLVE, "--failure", `@${file}`, ...WHY)).toMatchObject({ exit: 0 });
@@ -258,8 +257,7 @@ test("a file of answers completes what happened and releases or forgets the rest
   const keys = ["a,b", 'c"d', "po-3", "po-4"];
   for (const key of keys) await caller.claim({ namespace: "payouts", key });
   await endLeases(world().database, tenant);
-  const dir = await mkdtemp(join(tmpdir(), "ow-cli-"));
-  onTestFinished(() => rm(dir, { recursive: true, force: true }));
+  const dir = await newDir();
   const file = join(dir, "payouts.csv");
   const list = ["records", "list", "--state", "ambiguous", "--csv", file] as const;
   expect(await cli("records", "list", "--csv", file)).toMatchObject({ exit: 2 });
@@ -316,8 +314,7 @@ test("a file of answers that can't be read is refused whole, by line and column,
       'onceward: Standard input can\'t be used; nothing was changed.\nLine 3, column "happened?": "perhaps" is not yes or no.\n',
   });
   expect(await resolve("")).toMatchObject({ exit: 2, stderr: "onceward: Standard input has no answers.\n" });
-  const dir = await mkdtemp(join(tmpdir(), "ow-cli-"));
-  onTestFinished(() => rm(dir, { recursive: true, force: true }));
+  const dir = await newDir();
   const file = join(dir, "large.csv");
   await writeFile(file, "x".repeat(3 * 1_024 * 1_024 + 1));
   expect(await cliWith(env)("records", "resolve", "--answers", file, ...WHY)).toMatchObject({

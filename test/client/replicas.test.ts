@@ -1,31 +1,24 @@
 import { createOnceward, type Onceward } from "@onceward/client";
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import { startRuns } from "../support/calls/runs.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
 import { startTcpProxy, type TcpProxy } from "../support/network/tcp-proxy.ts";
 import { startTestServer, type TestServer } from "../support/servers/server.ts";
 import { createTenant } from "../support/servers/tenants.ts";
+import { useServer } from "../support/servers/use-server.ts";
 
 /** For changes that nothing in the test triggers: enough on a machine whose cores are each shared by many busy processes. */
 const PATIENCE_MS = 90_000;
 
 vi.setConfig({ testTimeout: 2 * PATIENCE_MS });
 
-let database: TestDatabase;
-let first: TestServer;
+const { database, server: first } = useServer();
 let second: TestServer;
 
 beforeAll(async () => {
-  database = await createTestDatabase();
-  first = await startTestServer(database.url);
   second = await startTestServer(database.url);
 });
 
-afterAll(async () => {
-  await first?.stop();
-  await second?.stop();
-  await database?.drop();
-});
+afterAll(() => second?.stop());
 
 /** The way to a replica, and what the client sent on it. */
 interface Way {

@@ -67,7 +67,7 @@ test("eight starts that create the demo tenant at once create it and its keys on
 });
 
 test("an error about ports in use names each port and its variable, and nothing is left behind", async () => {
-  const workplace = await createWorkplace();
+  const workplace = await createWorkplaceWithCluster();
   const port = await takePort();
   const variables = Object.keys(FREE_PORTS);
   for (const taken of [variables, variables.slice(-1)]) {
@@ -97,7 +97,7 @@ test("npm start ends in order if only its own process gets the signal, as from a
 });
 
 test("npm start ends in order at Ctrl-C, which the server receives twice", async () => {
-  const workplace = await createWorkplace();
+  const workplace = await createWorkplaceWithCluster();
   const npm = await startNpm(workplace, FREE_PORTS);
   await npm.untilPrinted(/Ctrl-C stops it/);
   npm.signal("SIGINT");

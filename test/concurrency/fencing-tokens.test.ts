@@ -5,24 +5,20 @@ import { describeError } from "../support/calls/errors.ts";
 import { ageRecords, endLeases, granted } from "../support/calls/records.ts";
 import { bytes, success } from "../support/calls/verbs.ts";
 import { lockRows, openConnection, untilBlocked } from "../support/database/connections.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { useDatabase } from "../support/database/use-database.ts";
 import { startTestServer, type TestServer } from "../support/servers/server.ts";
 import { createTenant, type TestTenant } from "../support/servers/tenants.ts";
 
-let database: TestDatabase;
+const database = useDatabase();
 let servers: TestServer[];
 let tenant: TestTenant;
 
 beforeAll(async () => {
-  database = await createTestDatabase();
   servers = await Promise.all([1, 2, 3].map(() => startTestServer(database.url)));
   tenant = await createTenant(database);
 });
 
-afterAll(async () => {
-  await Promise.all(servers?.map((server) => server.stop()) ?? []);
-  await database?.drop();
-});
+afterAll(() => Promise.all(servers?.map((server) => server.stop()) ?? []));
 
 test("tokens rise strictly under many concurrent claims and releases on several servers", async () => {
   const id = { namespace: "charges", key: "storm" };

@@ -3,29 +3,25 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import type { IdempotencyClient } from "../support/calls/clients.ts";
 import { connectCrowd } from "../support/calls/crowd.ts";
 import { endLeases, granted, grantsAmong } from "../support/calls/records.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { useDatabase } from "../support/database/use-database.ts";
 import { startTestServer, type TestServer } from "../support/servers/server.ts";
 import { createTenant, type TestTenant } from "../support/servers/tenants.ts";
 
 const CROWD = 100;
 const ROUNDS = 5;
 
-let database: TestDatabase;
+const database = useDatabase();
 let servers: TestServer[];
 let tenant: TestTenant;
 let crowd: IdempotencyClient[];
 
 beforeAll(async () => {
-  database = await createTestDatabase();
   servers = await Promise.all([startTestServer(database.url), startTestServer(database.url)]);
   tenant = await createTenant(database);
   crowd = await connectCrowd(servers, tenant.apiKey, CROWD);
 });
 
-afterAll(async () => {
-  await Promise.all(servers?.map((server) => server.stop()) ?? []);
-  await database?.drop();
-});
+afterAll(() => Promise.all(servers?.map((server) => server.stop()) ?? []));
 
 /** All clients claim one key at once, each with another claim id. */
 function allClaim(key: string, clients = crowd) {

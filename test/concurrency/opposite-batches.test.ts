@@ -3,31 +3,27 @@ import type { BatchResponse } from "../../clients/typescript/src/gen/onceward/v1
 import { Result_Kind } from "../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
 import type { IdempotencyClient } from "../support/calls/clients.ts";
 import { connectCrowd } from "../support/calls/crowd.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { useDatabase } from "../support/database/use-database.ts";
 import { readMetrics } from "../support/servers/metrics.ts";
 import { startTestServer, type TestServer } from "../support/servers/server.ts";
 import { createTenant } from "../support/servers/tenants.ts";
 
-const ROUNDS = 40;
+const ROUNDS = 10;
 const KEYS = 200;
 
-let database: TestDatabase;
+const database = useDatabase();
 let servers: TestServer[];
 let forwards: IdempotencyClient;
 let backwards: IdempotencyClient;
 
 beforeAll(async () => {
-  database = await createTestDatabase();
   servers = await Promise.all([startTestServer(database.url), startTestServer(database.url)]);
   const { apiKey } = await createTenant(database);
   const crowd = await connectCrowd(servers, apiKey, 2);
   [forwards, backwards] = crowd as [IdempotencyClient, IdempotencyClient];
 });
 
-afterAll(async () => {
-  await Promise.all(servers?.map((server) => server.stop()) ?? []);
-  await database?.drop();
-});
+afterAll(() => Promise.all(servers?.map((server) => server.stop()) ?? []));
 
 /** Returns the tokens that a batch of claims was granted, by key. Expects that no item failed. */
 function tokensOf(keys: readonly string[], { items }: BatchResponse): Map<string, bigint> {

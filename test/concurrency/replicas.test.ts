@@ -3,27 +3,23 @@ import { Record_State, Result_Kind } from "../../clients/typescript/src/gen/once
 import { connectClient, type IdempotencyClient } from "../support/calls/clients.ts";
 import { errorOf } from "../support/calls/errors.ts";
 import { granted } from "../support/calls/records.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { useDatabase } from "../support/database/use-database.ts";
 import { startTestServer, type TestServer } from "../support/servers/server.ts";
 import { createTenant } from "../support/servers/tenants.ts";
 
-let database: TestDatabase;
+const database = useDatabase();
 let servers: TestServer[];
 let one: IdempotencyClient;
 let two: IdempotencyClient;
 
 beforeAll(async () => {
-  database = await createTestDatabase();
   servers = await Promise.all([startTestServer(database.url), startTestServer(database.url)]);
   const { apiKey } = await createTenant(database);
   const clients = servers.map((server) => connectClient(server, apiKey));
   [one, two] = clients as [IdempotencyClient, IdempotencyClient];
 });
 
-afterAll(async () => {
-  await Promise.all(servers?.map((server) => server.stop()) ?? []);
-  await database?.drop();
-});
+afterAll(() => Promise.all(servers?.map((server) => server.stop()) ?? []));
 
 test("a change by one replica is visible on another replica at once", async () => {
   for (let round = 0; round < 20; round++) {

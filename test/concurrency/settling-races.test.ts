@@ -4,30 +4,26 @@ import type { IdempotencyClient } from "../support/calls/clients.ts";
 import { connectCrowd } from "../support/calls/crowd.ts";
 import { describeError } from "../support/calls/errors.ts";
 import { endLeases, granted, grantsAmong } from "../support/calls/records.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { useDatabase } from "../support/database/use-database.ts";
 import { startTestServer, type TestServer } from "../support/servers/server.ts";
 import { createTenant, type TestTenant } from "../support/servers/tenants.ts";
 
 const ROUNDS = 25;
 
-let database: TestDatabase;
+const database = useDatabase();
 let servers: TestServer[];
 let tenant: TestTenant;
 let holder: IdempotencyClient;
 let others: IdempotencyClient[];
 
 beforeAll(async () => {
-  database = await createTestDatabase();
   servers = await Promise.all([startTestServer(database.url), startTestServer(database.url)]);
   tenant = await createTenant(database);
   const crowd = await connectCrowd(servers, tenant.apiKey, 9);
   [holder, ...others] = crowd as [IdempotencyClient, ...IdempotencyClient[]];
 });
 
-afterAll(async () => {
-  await Promise.all(servers?.map((server) => server.stop()) ?? []);
-  await database?.drop();
-});
+afterAll(() => Promise.all(servers?.map((server) => server.stop()) ?? []));
 
 /** Returns the answer of a call, or the reason of its refusal. */
 async function reasonOf(call: Promise<unknown>): Promise<string> {

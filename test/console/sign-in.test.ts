@@ -7,7 +7,7 @@ import { expectHarmless, hostileName } from "../support/console/hostile-texts.ts
 import { expectNoSidewaysScroll } from "../support/console/layout.ts";
 import { forgetSession, openConsole, originOf, untilLoaded, visit } from "../support/console/open-console.ts";
 import { screenshot } from "../support/console/screenshots.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { useDatabase } from "../support/database/use-database.ts";
 import { type OidcIssuer, startOidcIssuer } from "../support/oidc/issuer.ts";
 import { startTestServer, type TestServer } from "../support/servers/server.ts";
 import { createApiKey, createTenant, partsOf } from "../support/servers/tenants.ts";
@@ -20,19 +20,17 @@ const CHECK_MS = 61_000;
 
 describeInBrowser("The sign-in page", () => {
   let issuer: OidcIssuer;
-  let database: TestDatabase;
+  const database = useDatabase();
   let server: TestServer;
 
   beforeAll(async () => {
     issuer = await startOidcIssuer();
-    database = await createTestDatabase();
     // Credentials are cached shorter than in production, so that their end is seen sooner.
     server = await startTestServer(database.url, issuer.settings, { credentialAgeMs: 200 });
   });
 
   afterAll(async () => {
     await server?.stop();
-    await database?.drop();
     await issuer?.close();
   });
 

@@ -1,11 +1,11 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { parse, stringify } from "yaml";
 import { ALERTS, readRepositoryFile } from "../support/deploy/expressions.ts";
 import { describeWithPrograms, runProgram } from "../support/deploy/programs.ts";
+import { newDir } from "../support/new-dir.ts";
 
 /** Tests for `promtool test rules`. */
 const FILES = ["test/deploy/alerts.yml", "test/deploy/burn-rates.yml", "test/deploy/slow-burn-rates.yml"];
@@ -47,8 +47,7 @@ describeWithPrograms(["promtool"], "promtool", () => {
     async (file) => {
       const content = parse(readRepositoryFile(file));
       const doubled = { ...content, rule_files: [RULES], tests: content.tests.map(doubledScenario) };
-      const dir = await mkdtemp(join(tmpdir(), "ow-alerts-"));
-      onTestFinished(() => rm(dir, { recursive: true, force: true }));
+      const dir = await newDir();
       const path = join(dir, "doubled.yml");
       await writeFile(path, stringify(doubled, { aliasDuplicateObjects: false }));
       const { exit, output } = await runProgram("promtool", "test", "rules", path);

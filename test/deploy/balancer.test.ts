@@ -1,11 +1,11 @@
 import { Code, type ConnectError } from "@connectrpc/connect";
 import { createOnceward } from "@onceward/client";
-import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { startLoad } from "../support/calls/claim-load.ts";
 import { connectClient } from "../support/calls/clients.ts";
 import { startRuns } from "../support/calls/runs.ts";
 import { grant } from "../support/calls/verbs.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { useDatabase } from "../support/database/use-database.ts";
 import { type Balancer, startBalancer } from "../support/deploy/balancer.ts";
 import { describeWithPrograms } from "../support/deploy/programs.ts";
 import { makeCertificate } from "../support/network/certificates.ts";
@@ -23,13 +23,7 @@ if (previous === undefined) {
 /** The delay that `docker-compose.yml` leaves as it is. */
 const DRAIN_DELAY = { ONCEWARD_DRAIN_DELAY: "3s" };
 
-let database: TestDatabase;
-
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
-
-afterAll(() => database?.drop());
+const database = useDatabase();
 
 /** Starts a replica, which is killed when the test ends. @param program another version of the server. */
 async function startReplica(

@@ -7,7 +7,6 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { parse, parseAllDocuments, stringify } from "yaml";
 import { createMetrics } from "../../server/src/telemetry/metrics.ts";
 import { createManagementServer } from "../../server/src/transport/management/server.ts";
-import { CHART_DEFECTS } from "../support/chart/defects.ts";
 import { containersOf, lintManifests } from "../support/chart/lint-manifests.ts";
 import { type KubernetesObject, parseObjects, renderText, valuesFile } from "../support/chart/render.ts";
 import { type ChartTools, installChartTools, KUBERNETES_VERSIONS } from "../support/chart/tools.ts";
@@ -71,25 +70,6 @@ describe.runIf(tools).each(valueSets)("the chart with %s", (name) => {
 });
 
 describe.runIf(tools)("the chart", () => {
-  test("is checked by schemas that refuse a field that Kubernetes does not know", async () => {
-    const text = await renderText(helm, join(CHART, "ci", "minimal.yaml"));
-    const broken = text.replace("maxUnavailable: 0", "maxUnavailable: 0\n      maxSurplus: 1");
-    expect(broken).not.toBe(text);
-    for (const version of KUBERNETES_VERSIONS) {
-      expect((await conform(broken, version)).summary).toMatchObject({ invalid: 1 });
-    }
-  });
-
-  test.each(CHART_DEFECTS)("is checked: %s is found", async (_, sound, planted, objection) => {
-    const set = parse(readFileSync(join(CHART, "ci/production.yaml"), "utf8"));
-    const values = { ...set, migrations: { mode: "job" }, serviceMonitor: { enabled: true } };
-    const text = await renderText(helm, await valuesFile(values));
-    expect(lintManifests(parseObjects(text))).toEqual([]);
-    const broken = text.replace(sound, planted);
-    expect(broken).not.toBe(text);
-    expect(lintManifests(parseObjects(broken)).join("\n")).toContain(objection);
-  });
-
   test("probes paths that the management port answers, with and without TLS", async () => {
     const management = createManagementServer({
       metrics: createMetrics("0.0.0"),

@@ -1,21 +1,17 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Code } from "@connectrpc/connect";
-import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { connectClient, type IdempotencyClient } from "../support/calls/clients.ts";
 import { grant, ORDER, success } from "../support/calls/verbs.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { useDatabase } from "../support/database/use-database.ts";
 import { readRepositoryFile } from "../support/deploy/expressions.ts";
 import { typeCommands } from "../support/deploy/type-commands.ts";
 import { makeDataDir } from "../support/processes/data-dir.ts";
 import { startServerProcess } from "../support/servers/server-process.ts";
 import { createApiKey, createTenant } from "../support/servers/tenants.ts";
 
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
-afterAll(() => database?.drop());
+const database = useDatabase();
 
 interface OperationLine {
   readonly kind: string;

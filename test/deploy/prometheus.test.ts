@@ -5,7 +5,8 @@ import type { Addresses } from "../../server/src/replica/server.ts";
 import { connectClient, type IdempotencyClient } from "../support/calls/clients.ts";
 import { endLeases } from "../support/calls/records.ts";
 import { fingerprintOf, seconds, success } from "../support/calls/verbs.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import type { TestDatabase } from "../support/database/database.ts";
+import { useDatabase } from "../support/database/use-database.ts";
 import { ALERTS, PANEL_EXPRESSIONS } from "../support/deploy/expressions.ts";
 import { describeWithPrograms } from "../support/deploy/programs.ts";
 import { startPrometheus, type TestPrometheus } from "../support/deploy/prometheus.ts";
@@ -126,14 +127,13 @@ const COMPARED = ALERTS.filter(({ expr }) => !WITHOUT_DATA.test(expr)).map(({ al
 
 describeWithPrograms(["prometheus"], "Prometheus", () => {
   describeWithRedis("scraping two replicas under load", () => {
-    let database: TestDatabase;
+    const database = useDatabase();
     let redis: TestRedis;
     let replicas: readonly ServerProcess[] = [];
     let load: MixedLoad;
     let prometheus: TestPrometheus;
 
     beforeAll(async () => {
-      database = await createTestDatabase();
       redis = await startRedis();
       const env = { REDIS_URL: redis.url, ONCEWARD_SWEEP_INTERVAL: "200ms" };
       replicas = await Promise.all([0, 1].map(() => startServerProcess(database.url, env)));
@@ -146,7 +146,6 @@ describeWithPrograms(["prometheus"], "Prometheus", () => {
       await prometheus?.stop();
       for (const replica of replicas) await replica.end();
       await redis?.stop();
-      await database?.drop();
     });
 
     test("every expression of the dashboards and alerts returns data", { timeout: TIMEOUT_MS }, async () => {

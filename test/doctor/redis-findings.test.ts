@@ -1,16 +1,10 @@
-import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { expect, onTestFinished, test } from "vitest";
+import { useDatabase } from "../support/database/use-database.ts";
 import { diagnoseDatabase } from "../support/doctor/diagnosis.ts";
 import { describeWithRedis, type RedisSettings, startRedis } from "../support/redis/redis.ts";
 import { startCluster, startSentinels } from "../support/redis/redis-topologies.ts";
 
-let database: TestDatabase;
-
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
-
-afterAll(() => database?.drop());
+const database = useDatabase();
 
 /** A port on which nothing listens: only root may. A free one could be taken by another test. */
 const NO_REDIS = "redis://127.0.0.1:1";

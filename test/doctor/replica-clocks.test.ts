@@ -1,12 +1,11 @@
 import { expect, onTestFinished, test } from "vitest";
 import { setClockAhead, useSettableClock } from "../support/database/clock.ts";
-import { createTestDatabase } from "../support/database/database.ts";
+import { createDatabaseOfTest } from "../support/database/database.ts";
 import { diagnoseDatabase } from "../support/doctor/diagnosis.ts";
 import { startTestServer } from "../support/servers/server.ts";
 
 test("a replica whose clock is wrong reports it, and doctor on another machine names the replica", async () => {
-  const database = await createTestDatabase();
-  onTestFinished(() => database.drop());
+  const database = await createDatabaseOfTest();
   const now = Date.now;
   onTestFinished(() => {
     Date.now = now;
@@ -31,8 +30,7 @@ test("a replica whose clock is wrong reports it, and doctor on another machine n
 });
 
 test("a replica reports that the database's clock was set, and doctor reports that alone", async () => {
-  const database = await createTestDatabase();
-  onTestFinished(() => database.drop());
+  const database = await createDatabaseOfTest();
   await useSettableClock(database);
   const server = await startTestServer(database.url, {}, { degradedLookMs: 10, heartbeatMs: 50 });
   onTestFinished(() => server.stop());

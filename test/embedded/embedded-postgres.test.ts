@@ -1,8 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
-import { chmod, cp, lstat, mkdir, mkdtemp, readFile, realpath, rm, stat, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { chmod, cp, lstat, mkdir, readFile, realpath, stat, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import pg from "pg";
@@ -13,6 +12,7 @@ import {
   type EmbeddedPostgresOptions,
   startEmbeddedPostgres,
 } from "../../server/dev/embedded/postgres.ts";
+import { newDir } from "../support/new-dir.ts";
 
 const isRoot = process.getuid?.() === 0;
 const postgres15 = await findSystemPostgres(15);
@@ -216,8 +216,7 @@ test.runIf(isRoot)(
 
 /** Returns the path of a missing data directory, in a new directory that every user can enter. */
 async function newDataDir(): Promise<string> {
-  const parent = await mkdtemp(join(tmpdir(), "embedded-test-"));
-  onTestFinished(() => rm(parent, { recursive: true, force: true }));
+  const parent = await newDir();
   await chmod(parent, 0o755);
   return join(await realpath(parent), "postgres");
 }

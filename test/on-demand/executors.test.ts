@@ -20,9 +20,7 @@ beforeAll(async () => {
   database = await createCallerDatabase();
 });
 
-afterAll(async () => {
-  await database?.drop();
-});
+afterAll(() => database?.drop());
 
 function openDrizzleOverPg(url: string): Transactions {
   const pool = new pg.Pool({ connectionString: url, max: 4 });

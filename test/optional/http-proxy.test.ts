@@ -1,8 +1,7 @@
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
-import { cp, mkdtemp, rm } from "node:fs/promises";
+import { cp } from "node:fs/promises";
 import { createServer } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
@@ -11,6 +10,7 @@ import { parseConfig, startProxy } from "@onceward/http-proxy";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { readEndpoint } from "../../clients/cli/src/probe/endpoint.ts";
 import { probe } from "../../clients/cli/src/probe/probe.ts";
+import { newDir } from "../support/new-dir.ts";
 import { createTenant } from "../support/servers/tenants.ts";
 import { useServer } from "../support/servers/use-server.ts";
 
@@ -66,8 +66,7 @@ for (const [name, start] of Object.entries(SERVICES)) {
   test.runIf(isInstalled[name as keyof typeof isInstalled])(
     `${name}: the probe finds what the service does not guard, and nothing behind the proxy`,
     async () => {
-      const dir = await mkdtemp(join(tmpdir(), "onceward-upstream-"));
-      onTestFinished(() => rm(dir, { recursive: true, force: true }));
+      const dir = await newDir();
       await cp(UPSTREAMS, dir, { recursive: true });
       const port = await freePort();
       const child = await start(dir, port);

@@ -1,9 +1,9 @@
 import { execFile } from "node:child_process";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
+import { newDir } from "../support/new-dir.ts";
 import { createApiKey, createTenant } from "../support/servers/tenants.ts";
 import { useServer } from "../support/servers/use-server.ts";
 
@@ -38,8 +38,7 @@ test.runIf(hasSchemathesis).each([
 ] as const)(
   "schemathesis finds no answer of %s that differs from /openapi.yaml",
   async (services, role) => {
-    const dir = await mkdtemp(join(tmpdir(), "ow-schemathesis-"));
-    onTestFinished(() => rm(dir, { recursive: true, force: true }));
+    const dir = await newDir();
     const { id } = await createTenant(database);
     const key = await createApiKey(database, { role, ...(role !== "OPERATOR" && { tenantId: id }) });
     const config = join(dir, "schemathesis.toml");

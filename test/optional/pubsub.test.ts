@@ -101,23 +101,6 @@ describe.runIf(hasGo)("A subscriber of Google Pub/Sub", () => {
     return told;
   }
 
-  test("a message that is published twice is performed once, and both are acknowledged", async () => {
-    await using guard = await newGuard();
-    const world = await newTopic();
-    const fn = vi.fn();
-    const told = consume(guard, world, fn);
-    for (let times = 0; times < 2; times++)
-      await world.topic.publishMessage(withKey("order-1", { json: {} }));
-    await expect.poll(() => told.acks).toBe(2);
-    expect(
-      guard
-        .kinds()
-        .filter((kind) => kind !== "postponed")
-        .toSorted(),
-    ).toEqual(["duplicate", "processed"]);
-    expect(fn).toHaveBeenCalledOnce();
-  });
-
   test("an outage that is longer than the acknowledgement deadline returns no message", async () => {
     await using guard = await newGuard();
     const { onceward, heal } = await cutOff(guard);
@@ -131,23 +114,6 @@ describe.runIf(hasGo)("A subscriber of Google Pub/Sub", () => {
     await expect.poll(() => told.acks).toBe(1);
     expect(told.nacks).toBe(0);
     expect(seen).toHaveLength(1);
-  });
-
-  test("messages of one ordering key stay in order when a function throws", async () => {
-    await using guard = await newGuard();
-    const world = await newTopic();
-    const performed: string[] = [];
-    let failures = 1;
-    const told = consume(guard, world, ({ attributes }) => {
-      if (failures-- > 0) throw new Error("away");
-      performed.push(attributes["idempotency-key"] ?? "");
-    });
-    const keys = ["order-0", "order-1", "order-2", "order-3"];
-    await Promise.all(
-      keys.map((key) => world.topic.publishMessage(withKey(key, { json: {}, orderingKey: "customer-1" }))),
-    );
-    await expect.poll(() => told.acks).toBe(keys.length);
-    expect(performed).toEqual(keys);
   });
 
   test("the example proves the same with this server", async () => {

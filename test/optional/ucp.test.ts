@@ -1,8 +1,6 @@
 import { execFile } from "node:child_process";
 import { randomUUID } from "node:crypto";
-import { mkdtemp, rm } from "node:fs/promises";
 import { createServer, type RequestListener } from "node:http";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { createOnceward } from "@onceward/client";
@@ -11,6 +9,7 @@ import { parseConfig, startProxy } from "@onceward/http-proxy";
 import express from "express";
 import { expect, onTestFinished, test } from "vitest";
 import { listen } from "../adapters/http/listen.ts";
+import { newDir } from "../support/new-dir.ts";
 import { createTenant } from "../support/servers/tenants.ts";
 import { useServer } from "../support/servers/use-server.ts";
 
@@ -123,8 +122,7 @@ const GUARDED = {
 };
 
 async function runSuite(port: number): Promise<string> {
-  const dir = await mkdtemp(join(tmpdir(), "onceward-ucp-"));
-  onTestFinished(() => rm(dir, { recursive: true, force: true }));
+  const dir = await newDir();
   await run("python3", ["-m", "venv", dir]);
   await run(join(dir, "bin/pip"), ["install", "--quiet", ...TOOLS], { timeout: TIMEOUT_MS });
   const args = ["idempotency_test.py", `--server_url=http://127.0.0.1:${port}`];

@@ -1,5 +1,4 @@
-import { appendFile, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { appendFile, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { migrate } from "../../server/src/database/migrate.ts";
@@ -7,6 +6,7 @@ import { connectClient } from "../support/calls/clients.ts";
 import { grant, ORDER } from "../support/calls/verbs.ts";
 import { openDatabase } from "../support/database/database.ts";
 import { useOwnPostgres } from "../support/database/own-postgres.ts";
+import { newDir } from "../support/new-dir.ts";
 import { describeWithRedis, startRedis } from "../support/redis/redis.ts";
 import {
   changePasswords,
@@ -22,8 +22,7 @@ const postgres = useOwnPostgres();
 
 /** Returns a file whose contents can be replaced. */
 async function secretFile(name: string) {
-  const dir = await mkdtemp(join(tmpdir(), "ow-secrets-"));
-  onTestFinished(() => rm(dir, { recursive: true }));
+  const dir = await newDir();
   const path = join(dir, name);
   return { path, write: (text: string) => writeFile(path, `${text}\n`) };
 }

@@ -1,29 +1,21 @@
 import { Code, ConnectError } from "@connectrpc/connect";
-import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
+import { beforeEach, expect, onTestFinished, test } from "vitest";
 import { connectClient, type IdempotencyClient } from "../support/calls/clients.ts";
 import { connectCrowd } from "../support/calls/crowd.ts";
 import { errorOf } from "../support/calls/errors.ts";
 import { expectReplays, startLoad } from "../support/calls/steady-load.ts";
 import { complete, grant, ORDER } from "../support/calls/verbs.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
 import { proxyDatabase } from "../support/database/database-proxy.ts";
+import { useDatabase } from "../support/database/use-database.ts";
 import type { TcpProxy } from "../support/network/tcp-proxy.ts";
 import { startTestServer, type TestServer } from "../support/servers/server.ts";
 import { createTenant } from "../support/servers/tenants.ts";
 
-let database: TestDatabase;
+const database = useDatabase();
 let apiKey: string;
 let proxy: TcpProxy;
 let server: TestServer;
 let client: IdempotencyClient;
-
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
-
-afterAll(async () => {
-  await database?.drop();
-});
 
 beforeEach(async () => {
   ({ apiKey } = await createTenant(database));

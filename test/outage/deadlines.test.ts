@@ -4,14 +4,14 @@ import { ClaimRequestSchema } from "../../clients/typescript/src/gen/onceward/v1
 import { connectClient } from "../support/calls/clients.ts";
 import { grant, ORDER } from "../support/calls/verbs.ts";
 import { lockRows, openConnection } from "../support/database/connections.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
 import { countRows } from "../support/database/time.ts";
+import { useDatabase } from "../support/database/use-database.ts";
 import { callRaw, connectHttp2, framed, grpcHeaders } from "../support/network/raw-grpc.ts";
 import { post } from "../support/network/raw-http.ts";
 import { startTestServer, type TestServer } from "../support/servers/server.ts";
 import { createTenant, type TestTenant } from "../support/servers/tenants.ts";
 
-let database: TestDatabase;
+const database = useDatabase();
 let server: TestServer;
 let session: ClientHttp2Session;
 let tenant: TestTenant;
@@ -20,7 +20,6 @@ const onWarning = (warning: Error) => warnings.push(warning);
 
 beforeAll(async () => {
   process.on("warning", onWarning);
-  database = await createTestDatabase();
   server = await startTestServer(database.url, { ONCEWARD_DEFAULT_TIMEOUT: "1s" });
   session = await connectHttp2(server.grpcPort);
 });
@@ -29,7 +28,6 @@ afterAll(async () => {
   process.off("warning", onWarning);
   session?.destroy();
   await server?.stop();
-  await database?.drop();
 });
 
 beforeEach(async () => {

@@ -1,11 +1,11 @@
-import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
+import { beforeEach, expect, onTestFinished, test } from "vitest";
 import { formatApiKey, generateApiKey } from "../../server/src/access/api-key.ts";
 import { connectOperator, type OperatorClient } from "../support/calls/admin.ts";
 import { connectClient } from "../support/calls/clients.ts";
 import { ORDER } from "../support/calls/verbs.ts";
 import { openConnection, untilBlocked } from "../support/database/connections.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
 import { proxyDatabase } from "../support/database/database-proxy.ts";
+import { useDatabase } from "../support/database/use-database.ts";
 import { describeWithRedis, startRedis } from "../support/redis/redis.ts";
 import { repeatOften } from "../support/servers/fast-path.ts";
 import { readMetrics } from "../support/servers/metrics.ts";
@@ -19,17 +19,9 @@ const LOOK_MS = 50;
 const HEARTBEAT_MS = 200;
 const OPERATOR_KEY = generateApiKey();
 
-let database: TestDatabase;
+const database = useDatabase();
 let server: TestServer;
 let operator: OperatorClient;
-
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
-
-afterAll(async () => {
-  await database?.drop();
-});
 
 beforeEach(async () => {
   await database.query("truncate records");

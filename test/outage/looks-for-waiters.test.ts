@@ -3,7 +3,7 @@ import { connectClient } from "../support/calls/clients.ts";
 import { errorOf } from "../support/calls/errors.ts";
 import { granted } from "../support/calls/records.ts";
 import { grant, ORDER, seconds, success } from "../support/calls/verbs.ts";
-import { createTestDatabase } from "../support/database/database.ts";
+import { createDatabaseOfTest } from "../support/database/database.ts";
 import { readMetrics } from "../support/servers/metrics.ts";
 import { startTestServer } from "../support/servers/server.ts";
 import { createTenant } from "../support/servers/tenants.ts";
@@ -13,8 +13,7 @@ const PATIENCE = { timeout: 30_000, interval: 20 };
 const OTHER = { ...ORDER, key: "order-2" };
 
 test("waiting claims are kept while polls fail repeatedly, and are woken once one succeeds", async () => {
-  const database = await createTestDatabase();
-  onTestFinished(() => database.drop());
+  const database = await createDatabaseOfTest();
   const server = await startTestServer(database.url, {}, { waiterTickMs: 20 });
   onTestFinished(() => server.stop());
   const client = connectClient(server, (await createTenant(database)).apiKey);

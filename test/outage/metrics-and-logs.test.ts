@@ -6,7 +6,7 @@ import { RequestInfoSchema } from "../../server/src/gen/google/rpc/error_details
 import { connectClient, TRANSPORT_NAMES } from "../support/calls/clients.ts";
 import { errorOf } from "../support/calls/errors.ts";
 import { grant, ORDER, success } from "../support/calls/verbs.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { useDatabase } from "../support/database/use-database.ts";
 import {
   END_HEADERS,
   END_STREAM,
@@ -21,12 +21,11 @@ import { readMetrics } from "../support/servers/metrics.ts";
 import { type ServerProcess, startServerProcess } from "../support/servers/server-process.ts";
 import { createTenant, type TestTenant } from "../support/servers/tenants.ts";
 
-let database: TestDatabase;
+const database = useDatabase();
 let server: ServerProcess;
 let tenant: TestTenant;
 
 beforeAll(async () => {
-  database = await createTestDatabase();
   server = await startServerProcess(database.url, {
     ONCEWARD_LOG_LEVEL: "debug",
     ONCEWARD_SWEEP_INTERVAL: "100ms",
@@ -34,10 +33,7 @@ beforeAll(async () => {
   tenant = await createTenant(database);
 });
 
-afterAll(async () => {
-  await server?.end();
-  await database?.drop();
-});
+afterAll(() => server?.end());
 
 /** The documented names: each exists, and changes when its event happens. */
 const MOVED_BY_A_CLAIM = [

@@ -1,26 +1,18 @@
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { type ItemRequest, runBatch } from "../support/calls/batches.ts";
 import { connectClient, type IdempotencyClient } from "../support/calls/clients.ts";
 import { errorOf } from "../support/calls/errors.ts";
 import { grant, ORDER, success } from "../support/calls/verbs.ts";
 import { openConnection, untilBlocked } from "../support/database/connections.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
 import { proxyDatabase } from "../support/database/database-proxy.ts";
+import { useDatabase } from "../support/database/use-database.ts";
 import { openBatchStream } from "../support/network/open-batch-stream.ts";
 import { connectHttp2 } from "../support/network/raw-grpc.ts";
 import { readMetrics } from "../support/servers/metrics.ts";
 import { startTestServer, type TestServer } from "../support/servers/server.ts";
 import { createTenant, type TestTenant } from "../support/servers/tenants.ts";
 
-let database: TestDatabase;
-
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
-
-afterAll(async () => {
-  await database?.drop();
-});
+const database = useDatabase();
 
 /** Calls operations at once, each answered or refused. */
 type Send = (server: TestServer, tenant: TestTenant, requests: readonly ItemRequest[]) => Promise<unknown>;

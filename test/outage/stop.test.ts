@@ -1,21 +1,15 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { connectClient } from "../support/calls/clients.ts";
 import { grant } from "../support/calls/verbs.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
 import { proxyDatabase } from "../support/database/database-proxy.ts";
+import { useDatabase } from "../support/database/use-database.ts";
 import { startTestServer } from "../support/servers/server.ts";
 import { createTenant } from "../support/servers/tenants.ts";
 
 /** Far less than any statement's own limit, so that a statement that fails by its limit shows in the log. */
 const STORE_MS = 500;
 
-let database: TestDatabase;
-
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
-
-afterAll(() => database?.drop());
+const database = useDatabase();
 
 test("a server whose database does not answer gives up what it stores at one time, and stops", async () => {
   const { apiKey } = await createTenant(database);

@@ -10,7 +10,6 @@ import {
   reachable,
 } from "../support/packages/api-report.ts";
 import { readSurface, type Surface } from "../support/packages/declarations.ts";
-import { parseDeclarations } from "../support/packages/parse-declarations.ts";
 
 const CLIENT = new URL("../../clients/typescript/", import.meta.url);
 
@@ -91,25 +90,3 @@ test("every export that a comment or the README names exists in its entry", asyn
 
 /** As in "`idempotent` in `@onceward/client/http`", also across a comment's lines, and with a link around the entry. */
 const NAMED_EXPORT = /`(\w+)(?:\(\w*\))?`[\s*]+(?:in|of|from)[\s*]+\[?`@onceward\/client\/?([\w-]*)`/g;
-
-test("the report has exactly the declarations that exports need, through renames", () => {
-  const report = apiReport({
-    entries: new Map([[".", "index"]]),
-    modules: new Map(
-      Object.entries({
-        index: 'export * from "./inner/all.ts";\nexport { a as b } from "./inner/all.ts";\n',
-        "inner/all":
-          'import { type Hidden as Renamed } from "../types.ts";\n' +
-          "/** Says. */\nexport declare function a(option: {\n    /** Much. */\n    of: Renamed;\n}): void;\n" +
-          "export declare function a(): void;\nexport {};\n",
-        types: "export interface Hidden {\n}\nexport interface Unused {\n}\n",
-      }).map(([module, source]) => [module, parseDeclarations(module, source)]),
-    ),
-  });
-  expect(report).toContain("```text\na\nb (a of inner/all)\n```");
-  const a =
-    "/** Says. */\nexport declare function a(option: {\n    /** Much. */\n    of: Renamed;\n}): void;\nexport declare function a(): void;";
-  expect(report).toContain(`## \`inner/all.ts\`\n\n\`\`\`ts\n${a}\n\`\`\``);
-  expect(report).toContain("## `types.ts`\n\n```ts\nexport interface Hidden {\n}\n```");
-  expect(report).not.toContain("Unused");
-});

@@ -1,9 +1,9 @@
 import { execFile } from "node:child_process";
-import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
+import { newDir } from "../support/new-dir.ts";
 
 const run = promisify(execFile);
 const NPM_TIMEOUT_MS = 60_000;
@@ -71,8 +71,7 @@ async function pack(dir: string, manifest: Manifest): Promise<string> {
 
 /** Installs the client, and packages by the names and versions of these, into one project. @throws what npm says. */
 async function install(versions: Readonly<Record<string, string>>): Promise<void> {
-  const dir = await mkdtemp(join(tmpdir(), "ow-peers-"));
-  onTestFinished(() => rm(dir, { recursive: true, force: true }));
+  const dir = await newDir();
   const { name, version, peerDependencies, peerDependenciesMeta } = JSON.parse(
     await readFile(MANIFEST, "utf8"),
   );

@@ -1,6 +1,5 @@
 import { execFile } from "node:child_process";
-import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
@@ -20,14 +19,14 @@ import { bomOf, type Lock, productionPackages } from "../../deploy/release/sbom.
 import { PACKAGE_DIRS } from "../../deploy/release/stage.ts";
 import { formatApiKey, generateApiKey } from "../../server/src/access/api-key.ts";
 import { makeCertificate } from "../support/network/certificates.ts";
+import { newDir } from "../support/new-dir.ts";
 
 const run = promisify(execFile);
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 
 /** Writes files into a folder that is removed when the test ends. */
 async function folderWith(files: Readonly<Record<string, string>>): Promise<string> {
-  const dir = await mkdtemp(join(tmpdir(), "ow-release-checks-"));
-  onTestFinished(() => rm(dir, { recursive: true, force: true }));
+  const dir = await newDir();
   for (const [name, text] of Object.entries(files)) {
     await mkdir(dirname(join(dir, name)), { recursive: true });
     await writeFile(join(dir, name), text);

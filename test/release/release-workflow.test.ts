@@ -1,12 +1,12 @@
 import { execFile } from "node:child_process";
-import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { chmod, mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { parse } from "yaml";
 import { addressesOf } from "../../deploy/release/addresses.ts";
 import { PACKAGE_DIRS } from "../../deploy/release/stage.ts";
+import { newDir } from "../support/new-dir.ts";
 
 const run = promisify(execFile);
 const TIMEOUT_MS = 60_000;
@@ -40,8 +40,7 @@ console.log(value);
 
 /** Runs the steps of a job as the forge does, where nothing is published. @returns the commands of stand-ins, and the outputs. */
 async function runJob(name: string, { failing = "" } = {}) {
-  const dir = await mkdtemp(join(tmpdir(), "ow-release-"));
-  onTestFinished(() => rm(dir, { recursive: true, force: true }));
+  const dir = await newDir();
   await mkdir(join(dir, "bin"));
   const programs = {
     jq: JQ,

@@ -5,7 +5,7 @@ import { parse } from "yaml";
 import { SECRETS, VARIABLES } from "../../server/src/config/variables.ts";
 import { chartFiles, withPlaceholders } from "../support/chart/chart-files.ts";
 import { configSchema, SET_BY_CHART } from "../support/chart/config-schema.ts";
-import { CHART, readChartValues, valueAt } from "../support/chart/values.ts";
+import { CHART } from "../support/chart/values.ts";
 
 const values = parse(readFileSync(join(CHART, "values.yaml"), "utf8"));
 
@@ -81,14 +81,4 @@ test("every map of the schema refuses members that it does not know", () => {
   };
   visit(JSON.parse(readFileSync(join(CHART, "values.schema.json"), "utf8")), "");
   expect(open).toEqual([]);
-});
-
-test("a value without a comment is refused, unless its map has one", () => {
-  const read = readChartValues("# Map.\na:\n  b: 1\n# Text\n# in two lines.\nc: x\n");
-  expect(read).toEqual([
-    { path: ["a"], description: "Map.", fallback: { b: 1 } },
-    { path: ["c"], description: "Text in two lines.", fallback: "x" },
-  ]);
-  expect(() => readChartValues("a:\n  # One.\n  b: 1\n  c: 2\n")).toThrow("a.c has no description");
-  expect(valueAt({ a: { b: 1 } }, ["a", "b"])).toBe(1);
 });

@@ -1,9 +1,8 @@
 import { execFile } from "node:child_process";
-import { copyFile, mkdir, mkdtemp, readdir, readFile, rm, stat } from "node:fs/promises";
+import { copyFile, mkdir, readdir, readFile, stat } from "node:fs/promises";
 import { createServer, type RequestListener, type Server } from "node:http";
 import { createServer as createTlsServer } from "node:https";
 import type { AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
@@ -13,6 +12,7 @@ import { readConfig } from "../../server/src/config/config.ts";
 import { VARIABLES } from "../../server/src/config/variables.ts";
 import { VERSION } from "../../server/src/version.ts";
 import { makeCertificate, tlsSettings } from "../support/network/certificates.ts";
+import { newDir } from "../support/new-dir.ts";
 
 const run = promisify(execFile);
 const TIMEOUT_MS = 20_000;
@@ -146,8 +146,7 @@ test("replicas read encryption keys, made as the page says, from a secret of the
   expect(Object.keys(withKeys?.services ?? {})).toEqual(["replica-1", "replica-2"]);
   const [, command = ""] =
     /^(printf .*) > deploy\/secrets\/encryption_keys$/m.exec(await read("deploy/README.md")) ?? [];
-  const dir = await mkdtemp(join(tmpdir(), "ow-encryption-keys-"));
-  onTestFinished(() => rm(dir, { recursive: true, force: true }));
+  const dir = await newDir();
   await run("sh", ["-c", `${command} > "$1/encryption_keys"`, "sh", dir]);
   for (const { environment = {}, secrets } of Object.values(withKeys?.services ?? {})) {
     expect(secrets).toEqual(["encryption_keys"]);
@@ -282,8 +281,7 @@ const DEFAULT_PORTS = [
 
 /** Runs make-secrets.sh in a directory that contains nothing else. */
 async function makeSecrets() {
-  const root = await mkdtemp(join(tmpdir(), "ow-deploy-"));
-  onTestFinished(() => rm(root, { recursive: true, force: true }));
+  const root = await newDir();
   await mkdir(join(root, "deploy"));
   await copyFile(pathOf("deploy/make-secrets.sh"), join(root, "deploy", "make-secrets.sh"));
   const make = () => run("sh", ["deploy/make-secrets.sh"], { cwd: root, timeout: TIMEOUT_MS });

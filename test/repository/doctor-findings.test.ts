@@ -4,7 +4,7 @@ import { NEWEST_MINORS } from "../../server/src/doctor/checks/settings.ts";
 import { FINDINGS, findingOf } from "../../server/src/doctor/findings.ts";
 
 const RUNBOOK = new URL("../../deploy/runbook.md", import.meta.url);
-const TESTS = new URL("../doctor/", import.meta.url);
+const TESTS = new URL("../", import.meta.url);
 const IDS = Object.keys(FINDINGS) as (keyof typeof FINDINGS)[];
 
 /** The section of the runbook about findings. */
@@ -38,7 +38,9 @@ test("every section of a page to which an advice leads exists", async () => {
 });
 
 test("every finding is provoked by a test", async () => {
-  const files = (await readdir(TESTS)).filter((file) => file.endsWith(".test.ts"));
+  const files = (await readdir(TESTS, { recursive: true })).filter((file) =>
+    /^(doctor|citus)\/.*\.test\.ts$/.test(file),
+  );
   const sources = await Promise.all(files.map((file) => readFile(new URL(file, TESTS), "utf8")));
   // A finding that only a comment names is not provoked.
   const code = sources.map((source) => source.replaceAll(/\/\*[\s\S]*?\*\/|\/\/ .*$/gm, ""));

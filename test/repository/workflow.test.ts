@@ -122,7 +122,7 @@ describe("a release", () => {
   });
 });
 
-/** Programs of `npm run lab` that no workflow runs: their tests are in `npm run test:tools`. */
+/** Programs of `npm run lab` that no workflow runs: their tests are in `npm run test:lab`. */
 const BY_HAND = ["model", "insight", "keys", "sql", "traffic"];
 
 test("every suite of package.json runs for a change or at night; every script exists", () => {
@@ -134,7 +134,15 @@ test("every suite of package.json runs for a change or at night; every script ex
   const suites = [...Object.keys(scripts).filter((name) => /^(test|chaos)/.test(name)), ...Object.keys(LAB)];
   expect(suites.filter((name) => ![...run, ...BY_HAND].includes(name))).toEqual([]);
   expect(run).toContain("citus");
-  const known = ["ci", "install", "publish", "citus", "tools", ...Object.keys(scripts), ...Object.keys(LAB)];
+  const known = [
+    "ci",
+    "install",
+    "publish",
+    "citus",
+    "service",
+    ...Object.keys(scripts),
+    ...Object.keys(LAB),
+  ];
   expect(run.filter((name) => !known.includes(name))).toEqual([]);
 });
 

@@ -1,16 +1,15 @@
-import { expect, onTestFinished, test, vi } from "vitest";
+import { expect, test, vi } from "vitest";
 import { createNodes } from "../../server/src/citus/nodes.ts";
 import { StatementFailed } from "../../server/src/database/statement-errors.ts";
 import { openStorePool } from "../support/database/connections.ts";
-import { createTestDatabase } from "../support/database/database.ts";
+import { createDatabaseOfTest } from "../support/database/database.ts";
 import { proxyDatabase } from "../support/database/database-proxy.ts";
 
 const NODE = { id: 1, host: "node", port: 5432 };
 const PATIENCE = { timeout: 30_000, interval: 50 };
 
 test("a node that answers a trial with an error of its statement counts as one that answers", async () => {
-  const database = await createTestDatabase();
-  onTestFinished(() => database.drop());
+  const database = await createDatabaseOfTest();
   const { proxy, url } = await proxyDatabase(database.url);
   const pool = openStorePool({ url });
   const nodes = createNodes({ openNode: () => pool, onUnreachable: () => {} });

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
+import { beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import {
   type BoundStatement,
   type OpenedPool,
@@ -12,17 +12,12 @@ import {
   USE_TIMEOUT_MS,
 } from "../../server/src/domain/statement-times.ts";
 import type { RecordLoss } from "../../server/src/records/late-keys.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { useDatabase } from "../support/database/use-database.ts";
 
-let database: TestDatabase;
+const database = useDatabase();
 
 beforeAll(async () => {
-  database = await createTestDatabase();
   await database.query("create table written (by text primary key)");
-});
-
-afterAll(async () => {
-  await database?.drop();
 });
 
 function open(

@@ -40,9 +40,10 @@ import { RELEASE } from "../support/calls/resolutions.ts";
 import { complete, grant, lookUp, ORDER, success } from "../support/calls/verbs.ts";
 import { setClockAhead, useSettableClock } from "../support/database/clock.ts";
 import { openStorePool } from "../support/database/connections.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { createDatabaseOfTest, type TestDatabase } from "../support/database/database.ts";
 import { anyTurn } from "../support/database/jobs.ts";
 import { countRows } from "../support/database/time.ts";
+import { useDatabase } from "../support/database/use-database.ts";
 import { readMetrics } from "../support/servers/metrics.ts";
 import { startTestServer, type TestServer } from "../support/servers/server.ts";
 import {
@@ -60,11 +61,10 @@ const RETENTION_S = 600;
 /** As long as a row stays after its retention ended, and more. */
 const ENDED_S = RETENTION_S + 600;
 
-let database: TestDatabase;
+const database = useDatabase();
 let server: TestServer;
 
 beforeAll(async () => {
-  database = await createTestDatabase();
   await useSettableClock(database);
   const tuning = { heartbeatMs: LOOK_MS, degradedLookMs: LOOK_MS };
   server = await startTestServer(
@@ -79,10 +79,7 @@ beforeEach(async () => {
   await untilMovedBy(0);
 });
 
-afterAll(async () => {
-  await server?.stop();
-  await database?.drop();
-});
+afterAll(() => server?.stop());
 
 async function untilMovedBy(minutes: number): Promise<void> {
   const moved = async () => (await readMetrics(server)).get("onceward_database_clock_moved_seconds");
@@ -452,8 +449,7 @@ test("a clock just set ahead lets no claim take over a record that ends only by 
 
 /** A database with a clock to set, and no server that deletes the rows of replicas which it takes for gone. */
 async function createUnserved(): Promise<TestDatabase> {
-  const unserved = await createTestDatabase();
-  onTestFinished(() => unserved.drop());
+  const unserved = await createDatabaseOfTest();
   await useSettableClock(unserved);
   return unserved;
 }
@@ -544,8 +540,7 @@ test("replicas that start at the same time do not confirm a wrong clock to each 
 });
 
 test("replicas that all start with the clock 30 days ahead delete and grant nothing", async () => {
-  const own = await createTestDatabase();
-  onTestFinished(() => own.drop());
+  const own = await createDatabaseOfTest();
   await useSettableClock(own);
   const start = async () => {
     const env = { ONCEWARD_SWEEP_INTERVAL: "100ms" };

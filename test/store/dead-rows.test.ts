@@ -1,11 +1,11 @@
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { type BatchDone, type JobSelection, workBatch } from "../../server/src/admin/jobs/work-batch.ts";
 import { forgetPage, removePage } from "../../server/src/admin/records/forget-records.ts";
 import type { PageOutcome, RecordPage } from "../../server/src/admin/records/record-page.ts";
 import type { Pool, Runner } from "../../server/src/database/pool.ts";
 import { openStorePool } from "../support/database/connections.ts";
 import { CROWDED_TENANT, fillTables } from "../support/database/crowded-tables.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { createDatabaseOfTest, type TestDatabase } from "../support/database/database.ts";
 import { blocksRead, type Explained, explainingPool } from "../support/database/plans.ts";
 
 const PAGES = 50;
@@ -15,8 +15,7 @@ const ROWS_PER_PAGE = 40;
 type WorkPage = (runner: Runner, page: RecordPage) => Promise<PageOutcome>;
 
 async function createFilledDatabase(): Promise<TestDatabase> {
-  const database = await createTestDatabase();
-  onTestFinished(() => database.drop());
+  const database = await createDatabaseOfTest();
   await database.query("alter table records set (autovacuum_enabled = false)");
   await fillTables(database, PAGES * ROWS_PER_PAGE);
   await database.query("vacuum analyze");

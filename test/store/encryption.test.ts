@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { readdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
+import { beforeEach, expect, onTestFinished, test } from "vitest";
 import { Result_Kind } from "../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
 import { STORED_BYTES } from "../../server/src/database/tenants/tenant-totals.ts";
 import { encodeMetadata } from "../../server/src/records/result-bytes.ts";
@@ -12,24 +12,16 @@ import { errorOf } from "../support/calls/errors.ts";
 import { ageRecords, endLeases, granted } from "../support/calls/records.ts";
 import { completeWith, FORGET, resolve } from "../support/calls/resolutions.ts";
 import { bytes, complete, grant, lookUp, ORDER, success } from "../support/calls/verbs.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { useDatabase } from "../support/database/use-database.ts";
 import { encryptionKeys, keyText } from "../support/servers/encryption.ts";
 import { readMetrics } from "../support/servers/metrics.ts";
 import { startTestServer } from "../support/servers/server.ts";
 import { createTenant, type TestTenant } from "../support/servers/tenants.ts";
 
-let database: TestDatabase;
-
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
+const database = useDatabase();
 
 // A replica without the key of the last pass would not start.
 beforeEach(() => database.query("delete from encryption_pass"));
-
-afterAll(async () => {
-  await database?.drop();
-});
 
 type Settings = Readonly<Record<string, string>>;
 

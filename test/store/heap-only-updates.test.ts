@@ -2,7 +2,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { connectClient } from "../support/calls/clients.ts";
 import { endLeases } from "../support/calls/records.ts";
 import { fingerprintOf, success } from "../support/calls/verbs.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { createDatabaseOfTest, type TestDatabase } from "../support/database/database.ts";
 import { startTestServer } from "../support/servers/server.ts";
 import { createTenant } from "../support/servers/tenants.ts";
 import { useServer } from "../support/servers/use-server.ts";
@@ -75,8 +75,7 @@ test("nine in ten take-overs that keep the attempt which ended are heap-only upd
 
 /** Starts a server on a database of one test, because the counts are those of a database. */
 async function startOwn() {
-  const database = await createTestDatabase();
-  onTestFinished(() => database.drop());
+  const database = await createDatabaseOfTest();
   const server = await startTestServer(database.url);
   onTestFinished(() => server.stop());
   return { database, server };

@@ -1,18 +1,13 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 import { limitLocks } from "../../server/src/database/limit-locks.ts";
 import type { Runner } from "../../server/src/database/pool.ts";
 import { openConnection, openStorePool } from "../support/database/connections.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { useDatabase } from "../support/database/use-database.ts";
 
-let database: TestDatabase;
+const database = useDatabase();
 
 beforeAll(async () => {
-  database = await createTestDatabase();
   await database.query("insert into tenants (name) values ('locked')");
-});
-
-afterAll(async () => {
-  await database?.drop();
 });
 
 const LOCK = { name: "", text: "select 1 from tenants where name = 'locked' for update" };

@@ -4,7 +4,7 @@ import { connectClient } from "../support/calls/clients.ts";
 import { errorOf } from "../support/calls/errors.ts";
 import { grant, ORDER } from "../support/calls/verbs.ts";
 import { openStorePool } from "../support/database/connections.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { createDatabaseOfTest, type TestDatabase } from "../support/database/database.ts";
 import { createWatch } from "../support/database/installation-watch.ts";
 import { readMetrics } from "../support/servers/metrics.ts";
 import { startTestServer } from "../support/servers/server.ts";
@@ -23,8 +23,7 @@ update installation
    set token_floor = token_floor - 60000000, made_in = database_identity(pg_current_xact_id()::xid)`;
 
 async function newDatabase(): Promise<TestDatabase> {
-  const database = await createTestDatabase();
-  onTestFinished(() => database.drop());
+  const database = await createDatabaseOfTest();
   return database;
 }
 

@@ -2,13 +2,12 @@ import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { joinStatements } from "../../server/src/citus/node-pool.ts";
 import type { ShardStatement } from "../../server/src/citus/shard-statement.ts";
 import { openPool, type Pool } from "../../server/src/database/pool.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { useDatabase } from "../support/database/use-database.ts";
 
-let database: TestDatabase;
+const database = useDatabase();
 let pool: Pool;
 
 beforeAll(async () => {
-  database = await createTestDatabase();
   await database.query(
     "create table notes (id int primary key, transaction xid8 default pg_current_xact_id())",
   );
@@ -17,10 +16,7 @@ beforeAll(async () => {
   );
 });
 
-afterAll(async () => {
-  await pool?.close();
-  await database?.drop();
-});
+afterAll(() => pool?.close());
 
 beforeEach(() => database.query("truncate notes"));
 

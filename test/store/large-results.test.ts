@@ -4,7 +4,7 @@ import type { ClaimResponse } from "../../clients/typescript/src/gen/onceward/v1
 import { Result_Kind } from "../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
 import { connectClient, type IdempotencyClient } from "../support/calls/clients.ts";
 import { granted } from "../support/calls/records.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { useDatabase } from "../support/database/use-database.ts";
 import { randomFor } from "../support/seed.ts";
 import { type ServerProcess, startServerProcess } from "../support/servers/server-process.ts";
 import { createTenant } from "../support/servers/tenants.ts";
@@ -15,22 +15,18 @@ const FEW_KEYS = 40;
 /** An idle server uses about 130 MB. All payloads at once, as text and as bytes, would use 480 MB more. */
 const MAX_RSS_MB = 450;
 
-let database: TestDatabase;
+const database = useDatabase();
 let server: ServerProcess;
 let client: IdempotencyClient;
 const payload = randomFor("large results").bytes(MIB);
 
 beforeAll(async () => {
-  database = await createTestDatabase();
   server = await startServerProcess(database.url, { ONCEWARD_CACHE_MIB: "0" });
   const { apiKey } = await createTenant(database, { max_result_bytes: MIB });
   client = connectClient(server, apiKey);
 });
 
-afterAll(async () => {
-  await server?.end();
-  await database?.drop();
-});
+afterAll(() => server?.end());
 
 function idOf(index: number) {
   return { namespace: "reports", key: `report-${index}` };

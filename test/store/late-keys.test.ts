@@ -13,23 +13,19 @@ import { UNLIMITED } from "../../server/src/records/engine/fair-queue.ts";
 import type { ClaimCommand } from "../../server/src/records/record.ts";
 import { createRecordStore } from "../../server/src/records/record-store.ts";
 import { claimCommand } from "../support/calls/domain.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { useDatabase } from "../support/database/use-database.ts";
 
 const NO_DEADLINE: Deadline = { atMs: Number.POSITIVE_INFINITY, cancelled: false };
 const MINUTE_MS = 60_000;
 
-let database: TestDatabase;
+const database = useDatabase();
 let pool: Pool;
 
 beforeAll(async () => {
-  database = await createTestDatabase();
   pool = openPool({ databaseUrl: database.url, size: 2, throughPgBouncer: false });
 });
 
-afterAll(async () => {
-  await pool?.close();
-  await database?.drop();
-});
+afterAll(() => pool?.close());
 
 /** Returns a claim that may begin a new life until some time after the database's clock. */
 async function claimUntil(key: string, afterMs: number): Promise<ClaimCommand> {

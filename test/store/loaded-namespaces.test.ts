@@ -1,18 +1,17 @@
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import type { Statement } from "../../server/src/database/pool.ts";
 import { createFindTenants } from "../../server/src/database/tenants/tenants.ts";
 import type { Deadline } from "../../server/src/domain/operation.ts";
 import { policyFor, type Tenant } from "../../server/src/domain/tenant.ts";
 import { openStorePool } from "../support/database/connections.ts";
-import { createTestDatabase } from "../support/database/database.ts";
+import { createDatabaseOfTest } from "../support/database/database.ts";
 import { createTenant, type PolicyColumns, setNamespacePolicy } from "../support/servers/tenants.ts";
 
 const WHENEVER: Deadline = { atMs: Number.POSITIVE_INFINITY, cancelled: false };
 
 /** A tenant, a function that reads it, and the namespaces that each statement loaded. */
 async function setUp(policy: PolicyColumns = {}) {
-  const database = await createTestDatabase();
-  onTestFinished(() => database.drop());
+  const database = await createDatabaseOfTest();
   const tenant = await createTenant(database, policy);
   const pool = openStorePool(database);
   const loads: number[] = [];

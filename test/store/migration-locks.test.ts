@@ -1,31 +1,20 @@
-import { cp, mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { cp, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import pg from "pg";
-import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { migrate } from "../../server/src/database/migrate.ts";
 import { MIGRATIONS_DIR } from "../../server/src/database/shipped-migrations.ts";
 import { connectClient } from "../support/calls/clients.ts";
 import { grant } from "../support/calls/verbs.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
-import { startTestServer, type TestServer } from "../support/servers/server.ts";
+import { newDir } from "../support/new-dir.ts";
 import { createTenant } from "../support/servers/tenants.ts";
+import { useServer } from "../support/servers/use-server.ts";
 
-let database: TestDatabase;
-let server: TestServer;
-beforeAll(async () => {
-  database = await createTestDatabase();
-  server = await startTestServer(database.url);
-});
-afterAll(async () => {
-  await server.stop();
-  await database.drop();
-});
+const { database, server } = useServer();
 
 /** Returns a directory with this server's migrations and one more. */
 async function withMigration(name: string, text: string): Promise<string> {
-  const dir = await mkdtemp(join(tmpdir(), "ow-migrations-"));
-  onTestFinished(() => rm(dir, { recursive: true }));
+  const dir = await newDir();
   await cp(MIGRATIONS_DIR, dir, { recursive: true });
   await writeFile(join(dir, `${name}.sql`), text);
   return dir;

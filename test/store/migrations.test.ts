@@ -2,13 +2,12 @@ import { expect, onTestFinished, test } from "vitest";
 import { migrate } from "../../server/src/database/migrate.ts";
 import { connectClient } from "../support/calls/clients.ts";
 import { complete, grant, ORDER, success } from "../support/calls/verbs.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { createDatabaseOfTest, type TestDatabase } from "../support/database/database.ts";
 import { startTestServer } from "../support/servers/server.ts";
 import { createTenant } from "../support/servers/tenants.ts";
 
 async function newDatabase(template?: string): Promise<TestDatabase> {
-  const database = await createTestDatabase(template);
-  onTestFinished(() => database.drop());
+  const database = await createDatabaseOfTest(template);
   return database;
 }
 

@@ -1,20 +1,12 @@
-import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { connectClient } from "../support/calls/clients.ts";
 import { complete, grant, lookUp, ORDER, success } from "../support/calls/verbs.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
 import { proxyDatabase } from "../support/database/database-proxy.ts";
+import { useDatabase } from "../support/database/use-database.ts";
 import { startTestServer } from "../support/servers/server.ts";
 import { createTenant } from "../support/servers/tenants.ts";
 
-let database: TestDatabase;
-
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
-
-afterAll(async () => {
-  await database?.drop();
-});
+const database = useDatabase();
 
 /** Returns everything that a server sends to Postgres for one key from claim to result, as text. */
 async function sentToPostgres(env: Readonly<Record<string, string>>): Promise<string> {

@@ -6,13 +6,13 @@ import { UNLIMITED } from "../../server/src/records/engine/fair-queue.ts";
 import { createRecordStore, type RecordStore } from "../../server/src/records/record-store.ts";
 import { digestResult } from "../../server/src/records/result-digest.ts";
 import { claimCommand } from "../support/calls/domain.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { useDatabase } from "../support/database/use-database.ts";
 
 const ROWS = 100_000;
 const ROWS_PER_INSERT = 5000;
 const NO_DEADLINE: Deadline = { atMs: Number.POSITIVE_INFINITY, cancelled: false };
 
-let database: TestDatabase;
+const database = useDatabase();
 /** One connection, so that statements that operations prepared can be explained on it. */
 let pool: Pool;
 /** The same pool; it records what runs on it. */
@@ -22,7 +22,6 @@ let store: RecordStore;
 const ran = new Map<string, readonly unknown[]>();
 
 beforeAll(async () => {
-  database = await createTestDatabase();
   pool = openPool({ databaseUrl: database.url, size: 1, throughPgBouncer: false });
   recorded = {
     ...pool,
@@ -35,10 +34,7 @@ beforeAll(async () => {
   await fillBehindThePlans();
 });
 
-afterAll(async () => {
-  await pool?.close();
-  await database?.drop();
-});
+afterAll(() => pool?.close());
 
 /**
  * Plans every statement while the table is empty, as its statistics say, and then fills it, as in the busy hour

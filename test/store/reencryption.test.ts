@@ -15,7 +15,7 @@ import { createMetrics } from "../../server/src/telemetry/metrics.ts";
 import { connectClient, type IdempotencyClient } from "../support/calls/clients.ts";
 import { bytes, complete, grant, lookUp, success } from "../support/calls/verbs.ts";
 import { openStorePool } from "../support/database/connections.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { createDatabaseOfTest, createTestDatabase, type TestDatabase } from "../support/database/database.ts";
 import { encryptionKeys } from "../support/servers/encryption.ts";
 import { startRepeats } from "../support/servers/fast-path.ts";
 import { readMetrics } from "../support/servers/metrics.ts";
@@ -26,8 +26,7 @@ type KeyIds = readonly (number | "none")[];
 
 /** A pass reads all records of a database, so that each test has its own. */
 async function newDatabase(): Promise<TestDatabase> {
-  const database = await createTestDatabase();
-  onTestFinished(() => database.drop());
+  const database = await createDatabaseOfTest();
   return database;
 }
 

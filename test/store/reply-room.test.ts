@@ -6,7 +6,7 @@ import { UNLIMITED } from "../../server/src/records/engine/fair-queue.ts";
 import type { LiveRecord, Result } from "../../server/src/records/record.ts";
 import { createRecordStore, type RecordStore } from "../../server/src/records/record-store.ts";
 import { claimCommand } from "../support/calls/domain.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { useDatabase } from "../support/database/use-database.ts";
 
 const NO_DEADLINE = { atMs: Number.POSITIVE_INFINITY, cancelled: false };
 const LARGE = { namespace: "large", count: 40, bytes: 1024 * 1024, metadataBytes: 0 };
@@ -18,7 +18,7 @@ const METADATA = { namespace: "metadata", count: 40, bytes: 0, metadataBytes: 25
 const BOTH = { namespace: "both", count: 200, bytes: 48 * 1024, metadataBytes: 16 * 1024 };
 const ALL = [LARGE, INLINE, METADATA, BOTH];
 
-let database: TestDatabase;
+const database = useDatabase();
 let pool: Pool;
 let store: RecordStore;
 /** Bytes of the parameters of each statement that stores a value. */
@@ -28,7 +28,6 @@ let bytesRead = 0;
 let bytesReadWithRecords = 0;
 
 beforeAll(async () => {
-  database = await createTestDatabase();
   for (const { namespace, count, bytes, metadataBytes } of ALL) {
     await database.query(
       `insert into records (tenant_id, namespace, key, fencing_token, state, attempt, holds_on_lease_expiry,
@@ -60,10 +59,7 @@ beforeAll(async () => {
   );
 });
 
-afterAll(async () => {
-  await pool?.close();
-  await database?.drop();
-});
+afterAll(() => pool?.close());
 
 beforeEach(() => {
   bytesWritten = [];

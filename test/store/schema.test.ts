@@ -1,17 +1,10 @@
 import { readFile } from "node:fs/promises";
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { expect, test } from "vitest";
+import { createTestDatabase } from "../support/database/database.ts";
 import { dumpSchema, SCHEMA_FILE } from "../support/database/schema-dump.ts";
+import { useDatabase } from "../support/database/use-database.ts";
 
-let database: TestDatabase;
-
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
-
-afterAll(async () => {
-  await database?.drop();
-});
+const database = useDatabase();
 
 test("server/schema.sql is the migrations' schema; `npm run generate -- schema` writes it", async () => {
   expect(await dumpSchema(database.url)).toBe(await readFile(SCHEMA_FILE, "utf8"));

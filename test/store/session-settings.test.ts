@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { beforeAll, expect, onTestFinished, test } from "vitest";
 import { openPool } from "../../server/src/database/pool.ts";
 import { createFindTenants } from "../../server/src/database/tenants/tenants.ts";
 import { timestampMs } from "../../server/src/domain/violations.ts";
@@ -6,12 +6,8 @@ import { runBatch } from "../support/calls/batches.ts";
 import { connectClient, type IdempotencyClient } from "../support/calls/clients.ts";
 import { endLeases } from "../support/calls/records.ts";
 import { grant, success } from "../support/calls/verbs.ts";
-import {
-  createTestDatabase,
-  openDatabase,
-  openNodes,
-  type TestDatabase,
-} from "../support/database/database.ts";
+import { openDatabase, openNodes } from "../support/database/database.ts";
+import { useDatabase } from "../support/database/use-database.ts";
 import { startTestServer } from "../support/servers/server.ts";
 import { createTenant, type TestTenant } from "../support/servers/tenants.ts";
 
@@ -36,11 +32,10 @@ const HOSTILE_SETTINGS = {
 };
 const COUNT = 20;
 
-let database: TestDatabase;
+const database = useDatabase();
 let tenant: TestTenant;
 
 beforeAll(async () => {
-  database = await createTestDatabase();
   tenant = await createTenant(database);
   for (const node of openNodes(database)) {
     const [{ name } = { name: "" }] = await node.query<{ name: string }>("select current_database() as name");
@@ -56,8 +51,6 @@ beforeAll(async () => {
     await node.close();
   }
 });
-
-afterAll(() => database?.drop());
 
 interface Stored {
   readonly key: string;

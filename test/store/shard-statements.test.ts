@@ -8,27 +8,23 @@ import type { Result } from "../../server/src/records/record.ts";
 import { createRecordStore, type RecordStore } from "../../server/src/records/record-store.ts";
 import { digestResult } from "../../server/src/records/result-digest.ts";
 import { claimCommand, DONE } from "../support/calls/domain.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { useDatabase } from "../support/database/use-database.ts";
 
 const NO_DEADLINE: Deadline = { atMs: Number.POSITIVE_INFINITY, cancelled: false };
 /** Too large to be read with its record. */
 const LARGE: Result = { ...DONE, payload: Buffer.alloc(100_000) };
 
-let database: TestDatabase;
+const database = useDatabase();
 let pool: Pool;
 const sent = new Set<Statement>();
 
 beforeAll(async () => {
-  database = await createTestDatabase();
   pool = openPool({ databaseUrl: database.url, size: 2, throughPgBouncer: false });
   await useAll(createRecordStore(recorded(pool), UNLIMITED));
   await findResolved({ pool: recorded(pool) }, [idOf("alone")]);
 });
 
-afterAll(async () => {
-  await pool?.close();
-  await database?.drop();
-});
+afterAll(() => pool?.close());
 
 function recorded(of: Pool): Pool {
   return {

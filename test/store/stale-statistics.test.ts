@@ -7,7 +7,7 @@ import {
 import { readUsage } from "../../server/src/admin/usage/get-usage.ts";
 import { openPool, type Pool } from "../../server/src/database/pool.ts";
 import { CROWDED_TENANT, fillTables } from "../support/database/crowded-tables.ts";
-import { isOtherPostgres, isPostgresBetween, type TestDatabase } from "../support/database/database.ts";
+import { isOtherPostgres, type TestDatabase } from "../support/database/database.ts";
 import { type Explained, explainingPool, rowsProcessed } from "../support/database/plans.ts";
 import { ADMINISTRATION_WORK } from "./stale-statistics/administration.ts";
 import { CITUS_WORK } from "./stale-statistics/citus.ts";
@@ -67,9 +67,7 @@ const explainedAnywhere = new Set<string>();
 
 /** On other Postgres than the packaged one, with what leads a planner astray most easily. */
 const MISLEADING = ["of tables that were nearly emptied", "that were never gathered"];
-const TESTED_STATISTICS = isOtherPostgres()
-  ? MISLEADING.slice(0, isPostgresBetween() ? 1 : 2)
-  : Object.keys(STATISTICS);
+const TESTED_STATISTICS = isOtherPostgres() ? MISLEADING : Object.keys(STATISTICS);
 
 describe.each(TESTED_STATISTICS)("with statistics %s", (age) => {
   let database: TestDatabase;

@@ -1,11 +1,10 @@
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { createStorageTotals } from "../../server/src/access/storage-totals.ts";
 import { openStorePool } from "../support/database/connections.ts";
-import { createTestDatabase } from "../support/database/database.ts";
+import { createDatabaseOfTest } from "../support/database/database.ts";
 
 test("the changes of all tenants are stored, however many change", async () => {
-  const database = await createTestDatabase();
-  onTestFinished(() => database.drop());
+  const database = await createDatabaseOfTest();
   const pool = openStorePool(database);
   const tenants = await database.query<{ id: number }>(
     `insert into tenants (name, quota_live_records) select 'many-' || n, 10 from generate_series(1, 2500) n returning id`,

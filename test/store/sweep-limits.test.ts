@@ -1,19 +1,12 @@
-import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { sweepBatch } from "../../server/src/records/sweep.ts";
 import { openStorePool } from "../support/database/connections.ts";
-import { createTestDatabase, isCitus, type TestDatabase } from "../support/database/database.ts";
+import { isCitus } from "../support/database/database.ts";
+import { useDatabase } from "../support/database/use-database.ts";
 import { readMetrics } from "../support/servers/metrics.ts";
 import { startTestServer } from "../support/servers/server.ts";
 
-let database: TestDatabase;
-
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
-
-afterAll(async () => {
-  await database?.drop();
-});
+const database = useDatabase();
 
 /**
  * Inserts records that are all due at one time, and that have ended or end in an hour. Deleted at the end of

@@ -1,4 +1,5 @@
 import { spawnSync } from "node:child_process";
+import { existsSync } from "node:fs";
 import { readCommandLine } from "../../server/dev/command-line.ts";
 
 const USAGE = `npm run check -- [OPTIONS]: everything that has to hold before a change lands, in the order in which it is
@@ -25,7 +26,11 @@ step("unused code and dependencies", "knip", []);
 step("proto lint", "buf", ["lint"]);
 step("proto compatibility", "buf", ["breaking", "proto", "--against", previousProto()]);
 step("nothing generated is left to commit", "git", ["diff", "--exit-code", "--stat"]);
-if (!values["without-tests"]) step("tests", "vitest", ["run", "--project=!optional", "--project=!brokers"]);
+if (!values["without-tests"]) {
+  step("tests", "vitest", ["run", "--project=!optional", "--project=!older majors"]);
+  if (existsSync("test/on-demand/node_modules"))
+    step("tests with large packages, and on other majors", "npm", ["run", "test:on-demand"]);
+}
 console.log("\nEverything holds.");
 
 function step(name: string, command: string, args: readonly string[]): void {

@@ -3,19 +3,18 @@ import { tracing } from "@onceward/client/otel";
 import { createOnceward as createWebOnceward } from "@onceward/client/web";
 import type { ReadableSpan } from "@opentelemetry/sdk-trace-base";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { useDatabase } from "../support/database/use-database.ts";
 import { type ServerProcess, startServerProcess } from "../support/servers/server-process.ts";
 import { createTenant } from "../support/servers/tenants.ts";
 import { type Collector, startCollector } from "../support/tracing/collector.ts";
 import type { ReceivedSpan } from "../support/tracing/otlp-messages.ts";
 import { newTracer } from "../support/tracing/tracer.ts";
 
-let database: TestDatabase;
+const database = useDatabase();
 let collector: Collector;
 let server: ServerProcess;
 
 beforeAll(async () => {
-  database = await createTestDatabase();
   collector = await startCollector();
   server = await startServerProcess(database.url, {
     OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
@@ -26,7 +25,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await server?.end();
   await collector?.close();
-  await database?.drop();
 });
 
 /** Returns a client over gRPC, or over Connect and `fetch`, whose spans the tracer makes. */

@@ -1,21 +1,13 @@
-import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { connectClient } from "../support/calls/clients.ts";
 import { grant } from "../support/calls/verbs.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { useDatabase } from "../support/database/use-database.ts";
 import { readMetrics } from "../support/servers/metrics.ts";
 import { SERVER_PROGRAM, type ServerProcess, startServerProcess } from "../support/servers/server-process.ts";
 import { createTenant } from "../support/servers/tenants.ts";
 import { type Collector, type CollectorOptions, startCollector } from "../support/tracing/collector.ts";
 
-let database: TestDatabase;
-
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
-
-afterAll(async () => {
-  await database?.drop();
-});
+const database = useDatabase();
 
 async function newCollector(options?: CollectorOptions): Promise<Collector> {
   const collector = await startCollector(options);

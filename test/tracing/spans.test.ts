@@ -8,7 +8,7 @@ import {
 } from "../support/calls/clients.ts";
 import { errorOf } from "../support/calls/errors.ts";
 import { complete, fingerprintOf, grant, ORDER, seconds, success } from "../support/calls/verbs.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { useDatabase } from "../support/database/use-database.ts";
 import { type ServerProcess, startServerProcess } from "../support/servers/server-process.ts";
 import { createTenant, partsOf } from "../support/servers/tenants.ts";
 import { type Collector, startCollector } from "../support/tracing/collector.ts";
@@ -33,12 +33,11 @@ const SERVICE = "onceward.v1.IdempotencyService";
 const [SERVER_KIND, CLIENT_KIND] = [2, 3];
 const [UNSET, ERROR] = [0, 2];
 
-let database: TestDatabase;
+const database = useDatabase();
 let collector: Collector;
 let server: ServerProcess;
 
 beforeAll(async () => {
-  database = await createTestDatabase();
   collector = await startCollector();
   server = await startServerProcess(database.url, {
     ONCEWARD_LOG_LEVEL: "debug",
@@ -52,7 +51,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await server?.end();
   await collector?.close();
-  await database?.drop();
 });
 
 async function newClient(transport?: (typeof TRANSPORT_NAMES)[number]): Promise<IdempotencyClient> {

@@ -1,11 +1,10 @@
 import { expect, onTestFinished, test } from "vitest";
-import { createTestDatabase } from "../support/database/database.ts";
+import { createDatabaseOfTest } from "../support/database/database.ts";
 import { exchange } from "../support/network/raw-socket.ts";
 import { startTestServer } from "../support/servers/server.ts";
 
 test("with an anonymous tenant, a call needs a loopback Host, against rebound names", async () => {
-  const database = await createTestDatabase();
-  onTestFinished(() => database.drop());
+  const database = await createDatabaseOfTest();
   const server = await startTestServer(database.url, { ONCEWARD_ANONYMOUS_TENANT: "demo" });
   onTestFinished(server.stop);
   const claim = async (host: string, target = "") => {

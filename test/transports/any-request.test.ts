@@ -30,7 +30,7 @@ import {
 import { connectHttp2 } from "../support/network/raw-grpc.ts";
 
 /** Runs of each property, for each RPC. */
-const RUNS = 25;
+const RUNS = 12;
 
 let target: Target;
 let session: ClientHttp2Session;

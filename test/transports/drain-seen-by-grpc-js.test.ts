@@ -1,8 +1,8 @@
 import { create, toBinary } from "@bufbuild/protobuf";
 import grpc from "@grpc/grpc-js";
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { ClaimRequestSchema } from "../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { useDatabase } from "../support/database/use-database.ts";
 import { pathOf } from "../support/network/raw-grpc.ts";
 import { startTestServer, type TestServer } from "../support/servers/server.ts";
 import { createTenant } from "../support/servers/tenants.ts";
@@ -22,15 +22,12 @@ const RETRY_POLICY = {
   retryableStatusCodes: ["UNAVAILABLE"],
 };
 
-let database: TestDatabase;
+const database = useDatabase();
 let apiKey: string;
 
 beforeAll(async () => {
-  database = await createTestDatabase();
   apiKey = (await createTenant(database)).apiKey;
 });
-
-afterAll(() => database?.drop());
 
 async function startReplica(drainTimeout: string): Promise<TestServer> {
   const replica = await startTestServer(database.url, { ONCEWARD_DRAIN_TIMEOUT: drainTimeout });

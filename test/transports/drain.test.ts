@@ -1,9 +1,9 @@
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { saysUnavailable, startLoad } from "../support/calls/claim-load.ts";
 import { connectClient, type TransportName } from "../support/calls/clients.ts";
 import { errorOf } from "../support/calls/errors.ts";
 import { grant, ORDER } from "../support/calls/verbs.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { useDatabase } from "../support/database/use-database.ts";
 import { healthClient } from "../support/network/health.ts";
 import { type ServerProcess, startServerProcess } from "../support/servers/server-process.ts";
 import { createTenant } from "../support/servers/tenants.ts";
@@ -11,13 +11,7 @@ import { untilWaiting } from "../support/servers/waiters.ts";
 
 const BOTH = ["native gRPC", "Connect with JSON"] as const satisfies readonly TransportName[];
 
-let database: TestDatabase;
-
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
-
-afterAll(() => database?.drop());
+const database = useDatabase();
 
 /** Starts a server, which is stopped when the test ends. */
 async function startServer(env: Readonly<Record<string, string>> = {}): Promise<ServerProcess> {

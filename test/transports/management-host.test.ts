@@ -1,10 +1,9 @@
 import { expect, onTestFinished, test } from "vitest";
-import { createTestDatabase } from "../support/database/database.ts";
+import { createDatabaseOfTest } from "../support/database/database.ts";
 import { startTestServer } from "../support/servers/server.ts";
 
 test("the management port may have another address than the other ports", async () => {
-  const database = await createTestDatabase();
-  onTestFinished(() => database.drop());
+  const database = await createDatabaseOfTest();
   const { httpPort, managementPort, stop } = await startTestServer(database.url, {
     ONCEWARD_MANAGEMENT_HOST: "127.0.0.2",
   });

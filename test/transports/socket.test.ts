@@ -4,18 +4,12 @@ import { existsSync, statSync, writeFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { createServer } from "node:net";
 import { createOnceward } from "@onceward/client";
-import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { expect, onTestFinished, test } from "vitest";
+import { useDatabase } from "../support/database/use-database.ts";
 import { newSocketPath, startTestServer } from "../support/servers/server.ts";
 import { createTenant } from "../support/servers/tenants.ts";
 
-let database: TestDatabase;
-
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
-
-afterAll(() => database?.drop());
+const database = useDatabase();
 
 const CHARGE = { namespace: "charges", key: "order-1" };
 

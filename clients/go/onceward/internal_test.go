@@ -135,22 +135,6 @@ func TestATextIsCutBetweenCharacters(t *testing.T) {
 	}
 }
 
-func TestAKeyMayContainItsTime(t *testing.T) {
-	for key, want := range map[string]string{
-		"018f4d5e-7c3b-7a2e-9c1d-2b3a4c5d6e7f": "2024-05-06T10:06:28.923Z",
-		"c232ab00-9414-11ec-b3c8-9f6bdeced846": "2022-02-22T19:22:22Z", // RFC 9562, A.1.
-		"1EC9414C-232A-6B00-B3C8-9F6BDECED846": "2022-02-22T19:22:22Z", // RFC 9562, A.5.
-		"01ARZ3NDEKTSV4RRFFQ69G5FAV":           "2016-07-30T23:54:10.259Z",
-		"919108f7-52d1-4320-9bac-f847db4148a8": "",
-		"order-018f4d5e-7c3b-7a2e-9c1d-2b3a4c": "",
-	} {
-		made, known := KeyTime(key)
-		if known != (want != "") || (known && made.Format(time.RFC3339Nano) != want) {
-			t.Errorf("%s was made at %s, not %s", key, made.Format(time.RFC3339Nano), want)
-		}
-	}
-}
-
 func TestBesideTwoBatchesFewCallsWaitAndGather(t *testing.T) {
 	gathered := &gatherer{inFlight: 2}
 	for range minItemsBesideTwo - 1 {

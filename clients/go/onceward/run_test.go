@@ -78,22 +78,6 @@ func TestDeliveriesAtOnceRunOnce(t *testing.T) {
 	}
 }
 
-func TestManyKeysShareBatches(t *testing.T) {
-	service := oncewardtest.New(t, oncewardtest.Options{})
-	var deliveries sync.WaitGroup
-	for i := range 2000 {
-		deliveries.Go(func() {
-			operation := onceward.Operation{Namespace: "charges", Key: fmt.Sprint("order-", i)}
-			value, err := onceward.Run(t.Context(), service.Client, operation,
-				func(_ context.Context, claim *onceward.Claim) (string, error) { return claim.Key, nil })
-			if err != nil || value != operation.Key {
-				t.Errorf("%s got %q, %v", operation.Key, value, err)
-			}
-		})
-	}
-	deliveries.Wait()
-}
-
 func TestManyKeysAreSeenInTheirOrder(t *testing.T) {
 	client := oncewardtest.New(t, oncewardtest.Options{}).Client
 	keys := make([]string, 2500)
@@ -110,24 +94,6 @@ func TestManyKeysAreSeenInTheirOrder(t *testing.T) {
 	}
 	if seen, err := client.Seen(t.Context(), onceward.Operation{Namespace: "events", Key: keys[0]}); !seen || err != nil {
 		t.Errorf("another claim got %v, %v", seen, err)
-	}
-}
-
-func TestAnErrorOfTheFunctionReleasesTheClaim(t *testing.T) {
-	service := oncewardtest.New(t, oncewardtest.Options{})
-	declined := errors.New("card 4242 declined")
-	_, err := onceward.Run(t.Context(), service.Client, charges,
-		func(context.Context, *onceward.Claim) (charge, error) { return charge{}, declined })
-	if err != declined {
-		t.Errorf("the caller got %v", err)
-	}
-	record := service.Record("charges", "order-1")
-	if record.GetState() != oncewardv1.Record_STATE_RELEASED || record.GetReleaseReason() != "*errors.errorString" {
-		t.Errorf("the record is %v", record)
-	}
-	result, err := onceward.RunDetailed(t.Context(), service.Client, charges, succeeds)
-	if err != nil || result.Attempt != 2 || result.Replayed {
-		t.Errorf("the next delivery got %v, %v", result, err)
 	}
 }
 
@@ -197,54 +163,6 @@ func TestErrorsAreAskedForByReasonAndByType(t *testing.T) {
 	accepted.AcceptAmbiguous = true
 	if _, err = onceward.Run(t.Context(), service.Client, accepted, succeeds); err != nil {
 		t.Errorf("a delivery that accepts ambiguity got %v", err)
-	}
-}
-
-func TestTheContextOfTheFunctionEndsWithTheCallersAndTheOutcomeIsStored(t *testing.T) {
-	service := oncewardtest.New(t, oncewardtest.Options{})
-	ctx, cancel := context.WithCancel(t.Context())
-	value, err := onceward.Run(ctx, service.Client, charges, func(ctx context.Context, claim *onceward.Claim) (charge, error) {
-		if current, found := onceward.ClaimFromContext(ctx); !found || current != claim {
-			t.Error("the context has another claim")
-		}
-		cancel()
-		<-ctx.Done()
-		return charge{ID: "ch_1"}, nil
-	})
-	if err != nil || value.ID != "ch_1" {
-		t.Errorf("the caller got %v, %v", value, err)
-	}
-	if state := service.Record("charges", "order-1").GetState(); state != oncewardv1.Record_STATE_COMPLETED {
-		t.Errorf("the record is %v", state)
-	}
-}
-
-func TestCloseTellsRunningFunctions(t *testing.T) {
-	service := oncewardtest.New(t, oncewardtest.Options{})
-	running := make(chan struct{})
-	finished := make(chan error)
-	go func() {
-		_, err := onceward.Run(t.Context(), service.Client, charges, func(ctx context.Context, _ *onceward.Claim) (string, error) {
-			close(running)
-			<-ctx.Done()
-			if cause := context.Cause(ctx); !errors.Is(cause, onceward.ErrClosed) {
-				t.Errorf("the function's context ended with %v", cause)
-			}
-			return "stored", nil
-		})
-		finished <- err
-	}()
-	<-running
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := service.Client.Close(ctx); err != nil {
-		t.Error(err)
-	}
-	if err := <-finished; err != nil {
-		t.Errorf("the run that was in progress got %v", err)
-	}
-	if _, err := onceward.Run(t.Context(), service.Client, charges, succeeds); !errors.Is(err, onceward.ErrClosed) {
-		t.Errorf("a run of a closed client got %v", err)
 	}
 }
 

@@ -10,7 +10,6 @@ import pytest
 from onceward import (
     AmbiguousError,
     CompletionError,
-    InProgressError,
     InvalidRequestError,
     KeyTooOldError,
     OutcomeUnknownError,
@@ -37,27 +36,6 @@ def test_deliveries_at_once_run_once() -> None:
         assert (testing.counts.granted, testing.counts.replayed) == (1, 19)
 
 
-def test_after_a_crash_the_bank_gets_the_same_key_again() -> None:
-    keys: list[str] = []
-    with TestingOnceward() as testing:
-        testing.fail_next("Complete", "INTERNAL")
-        with pytest.raises(CompletionError):
-            testing.onceward.run("charges", "order-1", lambda claim: keys.append(claim.derive_key("bank")))
-        with pytest.raises(InProgressError):
-            testing.onceward.run("charges", "order-1", lambda _: None, on_in_progress="throw")
-        testing.advance(30_000)
-        testing.onceward.run("charges", "order-1", lambda claim: keys.append(claim.derive_key("bank")))
-    assert keys == [keys[0]] * 2
-
-
-def test_a_single_fault_is_not_seen_by_the_caller() -> None:
-    with TestingOnceward() as testing:
-        testing.fail_next("Claim", "OVERLOADED")
-        testing.lose_next_reply("Complete")
-        assert testing.onceward.run("charges", "order-1", lambda _: "ch_1") == "ch_1"
-        assert [record.key for record in testing.records()] == ["order-1"]
-
-
 def test_the_asyncio_client_shares_the_records() -> None:
     async def run(testing: TestingOnceward) -> object:
         async with testing.aio() as onceward:
@@ -80,51 +58,17 @@ def test_a_namespace_has_its_own_policy() -> None:
             testing.onceward.run("refunds", "order-1", lambda _: None)
 
 
-_UNKNOWN = OutcomeUnknownError("the bank timed out")
-_HELD_REFUNDS = {"refunds": TestingPolicy(on_lease_expiry="HOLD")}
-
-
-def test_a_function_that_can_not_know_its_outcome_leaves_its_claim_to_the_policy() -> None:
-    def times_out(_: object) -> None:
-        raise _UNKNOWN
-
-    # The program's classifier is not asked: a time-out is not a failure.
-    with TestingOnceward(namespaces=_HELD_REFUNDS) as testing:
-        onceward = testing.onceward
-        for namespace in ("charges", "refunds"):
-            with pytest.raises(OutcomeUnknownError) as raised:
-                onceward.run(namespace, "order-1", times_out, classify_error=lambda _: "terminal")
-            assert raised.value is _UNKNOWN
-            with pytest.raises(OutcomeUnknownError), onceward.claim(namespace, "order-2"):
-                times_out(None)
-            for key in ("order-1", "order-2"):
-                with pytest.raises(InProgressError):
-                    onceward.run(namespace, key, lambda _: "again", on_in_progress="throw")
-        testing.advance(30_000)
-        for key in ("order-1", "order-2"):
-            assert onceward.run("charges", key, lambda claim: claim.attempt) == 2
-            with pytest.raises(AmbiguousError):
-                onceward.run("refunds", key, lambda _: "again")
-
-
-def test_a_coroutine_that_can_not_know_its_outcome_leaves_its_claim_to_the_policy() -> None:
+def test_a_block_that_can_not_know_its_outcome_leaves_its_claim_to_the_policy() -> None:
     async def run(testing: TestingOnceward) -> None:
         async with testing.aio() as onceward:
-
-            async def times_out(_: object) -> None:
-                raise _UNKNOWN
-
             with pytest.raises(OutcomeUnknownError):
-                await onceward.run("refunds", "order-1", times_out)
-            with pytest.raises(OutcomeUnknownError):
-                async with onceward.claim("refunds", "order-2"):
-                    raise _UNKNOWN
+                async with onceward.claim("refunds", "order-1"):
+                    raise OutcomeUnknownError("the bank timed out")
             await asyncio.to_thread(testing.advance, 30_000)
-            for key in ("order-1", "order-2"):
-                with pytest.raises(AmbiguousError):
-                    await onceward.run("refunds", key, times_out)
+            with pytest.raises(AmbiguousError):
+                await onceward.run("refunds", "order-1", lambda _: "again")
 
-    with TestingOnceward(namespaces=_HELD_REFUNDS) as testing:
+    with TestingOnceward(policy=TestingPolicy(on_lease_expiry="HOLD")) as testing:
         asyncio.run(run(testing))
 
 

@@ -28,9 +28,7 @@ describeWithRedis("A worker of BullMQ", () => {
     redis = await startRedis();
   });
 
-  afterAll(async () => {
-    await redis?.stop();
-  });
+  afterAll(() => redis?.stop());
 
   /** Creates a queue and its workers, and a function that waits for the end of a job. */
   function newQueue() {

@@ -1,11 +1,12 @@
 import { createOnceward, type Onceward } from "@onceward/client";
 import { createTestingOnceward } from "@onceward/client/testing";
-import { afterAll, beforeAll, onTestFinished, vi } from "vitest";
+import { onTestFinished, vi } from "vitest";
 import type { Delivery } from "../../../clients/typescript/src/consumers/delivery.ts";
-import { createTestDatabase, type TestDatabase } from "../../support/database/database.ts";
+import type { TestDatabase } from "../../support/database/database.ts";
 import { startTcpProxy } from "../../support/network/tcp-proxy.ts";
-import { startTestServer, type TestServer } from "../../support/servers/server.ts";
+import type { TestServer } from "../../support/servers/server.ts";
 import { createTenant, setNamespacePolicy, type TestTenant } from "../../support/servers/tenants.ts";
+import { useServer } from "../../support/servers/use-server.ts";
 
 /** A client of a new tenant, and the deliveries that its consumers reported. */
 export interface Guarded extends AsyncDisposable {
@@ -29,16 +30,7 @@ export interface Guarded extends AsyncDisposable {
 
 /** Starts a server for the test file; each call of the returned function creates a tenant. */
 export function useGuards(): () => Promise<Guarded> {
-  let database: TestDatabase;
-  let server: TestServer;
-  beforeAll(async () => {
-    database = await createTestDatabase();
-    server = await startTestServer(database.url);
-  });
-  afterAll(async () => {
-    await server?.stop();
-    await database?.drop();
-  });
+  const { database, server } = useServer();
   return async () => guardOf(database, server);
 }
 

@@ -21,7 +21,6 @@ import {
   newTimedGuard,
   useGuards,
 } from "./fixtures.ts";
-import { runNatsWorker } from "./nats-worker-process.ts";
 
 const newGuard = useGuards();
 
@@ -259,33 +258,6 @@ describe.runIf(inject("natsProgram") !== "")("A consumer of NATS JetStream", () 
     await stream.settled();
     expect(guard.kinds()).toEqual(["processed", "duplicate"]);
   });
-
-  test.each([
-    ["after the completion, before the acknowledgement", "before acknowledgement", 1],
-    ["before the completion", "before completion", 2],
-  ] as const)(
-    "a consumer that is killed %s repeats its effect only under the same key",
-    async (_, dieAt, effects) => {
-      await using guard = await newGuard();
-      const stream = await newStream(2_000);
-      const derivedKeys: string[] = [];
-      const subject = `effects-${randomUUID()}`;
-      connection.subscribe(subject, {
-        callback: (_error, message) => void derivedKeys.push(message.string()),
-      });
-      await stream.send("order-1");
-      const { address, tenant } = guard;
-      const settings = { server: server.address, stream: stream.name, consumer: "worker", effects: subject };
-      const worker = { ...settings, address, apiKey: tenant.apiKey, dieAt };
-      expect(await runNatsWorker(worker)).toBe("SIGKILL");
-      await guard.endLeases();
-      await consume(guard, stream, (_message, claim) => derivedKeys.push(claim.deriveKey("provider")));
-      await stream.settled();
-      expect(guard.kinds().at(-1)).toBe(effects === 1 ? "duplicate" : "processed");
-      expect(derivedKeys).toHaveLength(effects);
-      expect(new Set(derivedKeys).size).toBe(1);
-    },
-  );
 });
 
 test("withKey copies the headers of a publication: one set of headers serves several messages", () => {

@@ -49,9 +49,7 @@ describeWithRabbitMq("A consumer of RabbitMQ", () => {
     rabbitmq = await startRabbitMq();
   }, RABBITMQ_START_TIMEOUT_MS);
 
-  afterAll(async () => {
-    await rabbitmq?.stop();
-  });
+  afterAll(() => rabbitmq?.stop());
 
   /** Creates a queue with a dead-letter queue, and a channel to it. */
   async function newQueue() {

@@ -1,10 +1,9 @@
 import { execFile } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { IncomingMessage, type RequestListener, request, type ServerResponse } from "node:http";
 import { createServer as createTlsServer } from "node:https";
 import { type AddressInfo, connect, createServer as createTcpServer, Socket } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { promisify } from "node:util";
@@ -13,6 +12,7 @@ import { callUpstream, NotSentError } from "../../../clients/http-proxy/src/guar
 import { Upstream } from "../../../clients/http-proxy/src/upstream.ts";
 import { formatApiKey, generateApiKey } from "../../../server/src/access/api-key.ts";
 import { makeCertificate } from "../../support/network/certificates.ts";
+import { newDir } from "../../support/new-dir.ts";
 import { cliWith } from "../../support/processes/cli.ts";
 import { useServer } from "../../support/servers/use-server.ts";
 import { problemOf, send } from "../http/http-client.ts";
@@ -594,8 +594,7 @@ test("a drain waits for a call whose client has left, and its duplicate gets the
 });
 
 test("the command refuses wrong configuration and addresses before it listens, with code 2", async () => {
-  const dir = await mkdtemp(join(tmpdir(), "ow-http-proxy-"));
-  onTestFinished(() => rm(dir, { recursive: true, force: true }));
+  const dir = await newDir();
   const [right, wrong] = [join(dir, "routes.yaml"), join(dir, "wrong.yaml")];
   await writeFile(right, ROUTES);
   await writeFile(wrong, ROUTES.replace("maxBodyBytes: 100", "maxBodyBytes: -1"));
@@ -622,8 +621,7 @@ test("the command refuses wrong configuration and addresses before it listens, w
 test("--check says whether Onceward, service and issuer can be reached, without a proxy", async () => {
   const { upstream, environment, records } = await startWorld(world, charge);
   const { port } = upstream.address() as { port: number };
-  const dir = await mkdtemp(join(tmpdir(), "ow-http-proxy-"));
-  onTestFinished(() => rm(dir, { recursive: true, force: true }));
+  const dir = await newDir();
   const config = join(dir, "routes.yaml");
   const check = async (env: Record<string, string>) => {
     const url = `http://127.0.0.1:${port}`;

@@ -1,11 +1,11 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { endLeases } from "../../support/calls/records.ts";
+import { newDir } from "../../support/new-dir.ts";
 import { CHILD_ENVIRONMENT } from "../../support/processes/child-environment.ts";
 import { freePort } from "../../support/redis/redis.ts";
 import { randomFor } from "../../support/seed.ts";
@@ -28,8 +28,7 @@ const random = randomFor("kills of the HTTP proxy");
 test(
   `of ${CALLS} calls under kills none has two effects, and unknown ones are ambiguous`,
   async () => {
-    const dir = await mkdtemp(join(tmpdir(), "ow-http-proxy-"));
-    onTestFinished(() => rm(dir, { recursive: true, force: true }));
+    const dir = await newDir();
     const [ledger, config] = [join(dir, "ledger.txt"), join(dir, "routes.yaml")];
     await writeFile(ledger, "");
     const marks = `marksBegin: ${random.below(2) === 0}`;

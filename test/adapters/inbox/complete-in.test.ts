@@ -1,32 +1,14 @@
 import { createOnceward, type Onceward } from "@onceward/client";
-import { afterAll, beforeAll, beforeEach, expect, test, vi } from "vitest";
+import { beforeEach, expect, test, vi } from "vitest";
 import { completeIn, deliverCompletions } from "../../../clients/typescript/src/inbox.ts";
 import { endLeases } from "../../support/calls/records.ts";
-import { createTestDatabase, type TestDatabase } from "../../support/database/database.ts";
-import { startTestServer, type TestServer } from "../../support/servers/server.ts";
 import { createTenant, type TestTenant } from "../../support/servers/tenants.ts";
-import { type CallerDatabase, createCallerDatabase } from "./caller-database.ts";
-import { openTransactions, type Transactions } from "./transactions.ts";
+import { useServer } from "../../support/servers/use-server.ts";
+import { useCallerDatabase } from "./transactions.ts";
 
-let service: TestDatabase;
-let server: TestServer;
-let caller: CallerDatabase;
-let db: Transactions;
+const { database: service, server } = useServer();
+const { caller, db } = useCallerDatabase();
 let keys = 0;
-
-beforeAll(async () => {
-  service = await createTestDatabase();
-  server = await startTestServer(service.url);
-  caller = await createCallerDatabase();
-  db = openTransactions(caller.url);
-});
-
-afterAll(async () => {
-  await db?.[Symbol.asyncDispose]();
-  await caller?.drop();
-  await server?.stop();
-  await service?.drop();
-});
 
 // A database's completions belong to one tenant; each test has a new database.
 beforeEach(async () => {

@@ -3,41 +3,27 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { Record_State } from "../../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
 import { completeIn, deliverCompletions, once } from "../../../clients/typescript/src/inbox.ts";
 import { endLeases } from "../../support/calls/records.ts";
-import { createTestDatabase, type TestDatabase } from "../../support/database/database.ts";
-import { startTestServer, type TestServer } from "../../support/servers/server.ts";
 import { createTenant, type TestTenant } from "../../support/servers/tenants.ts";
-import { type CallerDatabase, createCallerDatabase } from "./caller-database.ts";
+import { useServer } from "../../support/servers/use-server.ts";
 import { type Errand, runWorker } from "./crash.ts";
-import { openTransactions, type Transaction, type Transactions } from "./transactions.ts";
+import { type Transaction, useCallerDatabase } from "./transactions.ts";
 
 /** A test starts one worker process per step. */
 const TIMEOUT_MS = 120_000;
 /** More steps than any worker has. */
 const MAX_STEPS = 20;
 
-let service: TestDatabase;
-let server: TestServer;
+const { database: service, server } = useServer();
 let tenant: TestTenant;
 let onceward: Onceward;
-let caller: CallerDatabase;
-let db: Transactions;
+const { caller, db } = useCallerDatabase();
 
 beforeAll(async () => {
-  service = await createTestDatabase();
-  server = await startTestServer(service.url);
   tenant = await createTenant(service);
   onceward = createOnceward({ address: `http://127.0.0.1:${server.grpcPort}`, apiKey: tenant.apiKey });
-  caller = await createCallerDatabase();
-  db = openTransactions(caller.url);
 });
 
-afterAll(async () => {
-  await db?.[Symbol.asyncDispose]();
-  await onceward?.close();
-  await caller?.drop();
-  await server?.stop();
-  await service?.drop();
-});
+afterAll(() => onceward?.close());
 
 function work(errand: Errand["errand"], key: string, dieBefore: number) {
   return runWorker({
@@ -54,8 +40,9 @@ function work(errand: Errand["errand"], key: string, dieBefore: number) {
 /** Kills one worker before each step in turn, until a worker reaches its end; returns that worker's steps. */
 async function killBeforeEachStep(
   kill: (dieBefore: number) => Promise<Awaited<ReturnType<typeof runWorker>>>,
+  first = 0,
 ): Promise<readonly string[]> {
-  for (let dieBefore = 0; dieBefore < MAX_STEPS; dieBefore++) {
+  for (let dieBefore = first; dieBefore < MAX_STEPS; dieBefore++) {
     const { steps, died } = await kill(dieBefore);
     if (!died) return steps;
   }
@@ -112,6 +99,18 @@ async function pendingRows() {
   return await caller.query("select key, undeliverable from onceward_completions where delivered_at is null");
 }
 
+/** The steps of `run` without any effect yet. */
+const UNTIL_COMMIT = [
+  "call",
+  "answer",
+  "begin",
+  "savepoint onceward",
+  "insert into onceward_completions",
+  "insert into effects",
+  "update onceward_completions set",
+  "release savepoint onceward",
+];
+
 test("run with completeIn, killed at any step: the relay delivers only committed completions", {
   timeout: TIMEOUT_MS,
 }, async () => {
@@ -126,25 +125,12 @@ test("run with completeIn, killed at any step: the relay delivers only committed
     if (committed.length === 1) expect(value).toBe("by the worker");
     return worker;
   });
-  expect(steps).toEqual([
-    "call",
-    "answer",
-    "begin",
-    "savepoint onceward",
-    "insert into onceward_completions",
-    "insert into effects",
-    "update onceward_completions set",
-    "release savepoint onceward",
-    "commit",
-    "call",
-    "answer",
-    "end",
-  ]);
+  expect(steps).toEqual([...UNTIL_COMMIT, "commit", "call", "answer", "end"]);
   await deliverCompletions({ onceward, database: db.pool });
   expect(await pendingRows()).toEqual([]);
 });
 
-test("run with completeIn, killed at any step and redelivered early: one effect, one value", {
+test("run with completeIn, killed from its commit on, redelivered early: one effect, one value", {
   timeout: TIMEOUT_MS,
 }, async () => {
   await killBeforeEachStep(async (dieBefore) => {
@@ -155,7 +141,7 @@ test("run with completeIn, killed at any step and redelivered early: one effect,
     await deliverCompletions({ onceward, database: db.pool });
     expect(await pendingRows()).toEqual([]);
     return worker;
-  });
+  }, UNTIL_COMMIT.length);
 });
 
 test("a relay killed at any step: another one delivers, and one completion is kept", {

@@ -21,9 +21,7 @@ export function describeExecutor(
       db = await open(database().url);
     });
 
-    afterAll(async () => {
-      await db?.[Symbol.asyncDispose]();
-    });
+    afterAll(() => db?.[Symbol.asyncDispose]());
 
     const value = { id: "invoice-1", note: 'it\'s "quoted" $1 ü' };
 

@@ -13,9 +13,7 @@ beforeAll(async () => {
   database = await createCallerDatabase();
 });
 
-afterAll(async () => {
-  await database?.drop();
-});
+afterAll(() => database?.drop());
 
 function openPostgres(url: string): Transactions {
   const sql = connectPostgres(url);

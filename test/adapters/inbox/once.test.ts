@@ -1,21 +1,9 @@
-import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { expect, test, vi } from "vitest";
 import { once } from "../../../clients/typescript/src/inbox.ts";
-import { type CallerDatabase, createCallerDatabase } from "./caller-database.ts";
-import { openTransactions, type Transactions } from "./transactions.ts";
+import { useCallerDatabase } from "./transactions.ts";
 
-let database: CallerDatabase;
-let db: Transactions;
+const { caller: database, db } = useCallerDatabase();
 let keys = 0;
-
-beforeAll(async () => {
-  database = await createCallerDatabase();
-  db = openTransactions(database.url);
-});
-
-afterAll(async () => {
-  await db?.[Symbol.asyncDispose]();
-  await database?.drop();
-});
 
 function newMessage() {
   keys++;

@@ -4,29 +4,21 @@ import { createOnceward, type Onceward } from "@onceward/client";
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from "vitest";
 import { completeIn, deliverCompletions, startRelay } from "../../../clients/typescript/src/inbox.ts";
 import { endLeases } from "../../support/calls/records.ts";
-import { createTestDatabase, type TestDatabase } from "../../support/database/database.ts";
+import { useDatabase } from "../../support/database/use-database.ts";
 import { startTestServer, type TestServer } from "../../support/servers/server.ts";
 import { createTenant, type TestTenant } from "../../support/servers/tenants.ts";
-import { type CallerDatabase, createCallerDatabase } from "./caller-database.ts";
-import { openTransactions, type Transactions } from "./transactions.ts";
+import { useCallerDatabase } from "./transactions.ts";
 
-let service: TestDatabase;
+const service = useDatabase();
 let server: TestServer;
-let caller: CallerDatabase;
-let db: Transactions;
+const { caller, db } = useCallerDatabase();
 
 beforeAll(async () => {
-  service = await createTestDatabase();
   server = await startTestServer(service.url);
-  caller = await createCallerDatabase();
-  db = openTransactions(caller.url);
 });
 
 afterAll(async () => {
-  await db?.[Symbol.asyncDispose]();
-  await caller?.drop();
   await server?.stop();
-  await service?.drop();
 });
 
 // A database's completions belong to one tenant; each test has a new database.

@@ -1,22 +1,10 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { beforeEach, expect, test } from "vitest";
 import { INBOX_MIGRATION, once, type SweepResult, sweep } from "../../../clients/typescript/src/inbox.ts";
 import { openConnection } from "../../support/database/connections.ts";
 import { createTestDatabase } from "../../support/database/database.ts";
-import { type CallerDatabase, createCallerDatabase } from "./caller-database.ts";
-import { openTransactions, type Transactions } from "./transactions.ts";
+import { useCallerDatabase } from "./transactions.ts";
 
-let database: CallerDatabase;
-let db: Transactions;
-
-beforeAll(async () => {
-  database = await createCallerDatabase();
-  db = openTransactions(database.url);
-});
-
-afterAll(async () => {
-  await db?.[Symbol.asyncDispose]();
-  await database?.drop();
-});
+const { caller: database, db } = useCallerDatabase();
 
 beforeEach(async () => {
   await database.query("truncate onceward_inbox, onceward_completions");

@@ -1,6 +1,8 @@
 import pg from "pg";
+import { afterAll, beforeAll } from "vitest";
 import { type Executor, pgExecutor } from "../../../clients/typescript/src/inbox.ts";
-import { INSERT_EFFECT } from "./caller-database.ts";
+import { startedLater } from "../../support/database/use-database.ts";
+import { type CallerDatabase, createCallerDatabase, INSERT_EFFECT } from "./caller-database.ts";
 
 /** A transaction of the caller. */
 export interface Transaction {
@@ -44,4 +46,19 @@ export function openTransactions(url: string): Transactions {
     },
     [Symbol.asyncDispose]: () => pool.end(),
   };
+}
+
+/** Creates a caller's database and opens transactions on it before the first test of the file, and removes both after the last one. */
+export function useCallerDatabase(): { readonly caller: CallerDatabase; readonly db: Transactions } {
+  let caller: CallerDatabase | undefined;
+  let db: Transactions | undefined;
+  beforeAll(async () => {
+    caller = await createCallerDatabase();
+    db = openTransactions(caller.url);
+  });
+  afterAll(async () => {
+    await db?.[Symbol.asyncDispose]();
+    await caller?.drop();
+  });
+  return { caller: startedLater(() => caller), db: startedLater(() => db) };
 }

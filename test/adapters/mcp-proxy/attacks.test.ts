@@ -1,11 +1,11 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { expect, onTestFinished, test } from "vitest";
+import { newDir } from "../../support/new-dir.ts";
 import { CHILD_ENVIRONMENT } from "../../support/processes/child-environment.ts";
 import { createTenant } from "../../support/servers/tenants.ts";
 import { useServer } from "../../support/servers/use-server.ts";
@@ -24,8 +24,7 @@ interface Answer {
 
 /** Starts a proxy that guards the tool, whose host sends lines as they are. */
 async function newHost(tool = "refund") {
-  const dir = await mkdtemp(join(tmpdir(), "ow-mcp-"));
-  onTestFinished(() => rm(dir, { recursive: true, force: true }));
+  const dir = await newDir();
   const ledger = join(dir, "ledger.txt");
   const policy = join(dir, "policy.json");
   const tools = { [tool]: { key: ["/order"], leaseMs: 1000 } };

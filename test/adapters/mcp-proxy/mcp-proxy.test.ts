@@ -1,13 +1,13 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { runProgram } from "../../../clients/mcp-proxy/src/program.ts";
+import { newDir } from "../../support/new-dir.ts";
 import { CHILD_ENVIRONMENT } from "../../support/processes/child-environment.ts";
 import { createTenant } from "../../support/servers/tenants.ts";
 import { useServer } from "../../support/servers/use-server.ts";
@@ -32,8 +32,7 @@ const policy = {
 
 /** A bank with its ledger, and hosts that reach it through a proxy. */
 async function newBank(kind: "stdio" | "http", decline: object = guarded) {
-  const dir = await mkdtemp(join(tmpdir(), "ow-mcp-"));
-  onTestFinished(() => rm(dir, { recursive: true, force: true }));
+  const dir = await newDir();
   const ledger = join(dir, "ledger.txt");
   const policyFile = join(dir, "policy.json");
   await writeFile(policyFile, JSON.stringify({ ...policy, tools: { ...policy.tools, decline } }));
@@ -212,8 +211,7 @@ test("help and the version go to standard output", async () => {
 });
 
 test("the address and the API key come from options or the environment, and are required", async () => {
-  const dir = await mkdtemp(join(tmpdir(), "ow-mcp-"));
-  onTestFinished(() => rm(dir, { recursive: true, force: true }));
+  const dir = await newDir();
   const [policyFile, keyFile] = [join(dir, "policy.json"), join(dir, "key")];
   await writeFile(policyFile, JSON.stringify(policy));
   const args = ["--policy", policyFile, "--", "/nonexistent"];

@@ -1,6 +1,5 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createOnceward } from "@onceward/client";
 import express, { type Express } from "express";
@@ -10,6 +9,7 @@ import { type Endpoint, readEndpoint } from "../../../clients/cli/src/probe/endp
 import { CHECKS, probe } from "../../../clients/cli/src/probe/probe.ts";
 import { idempotency } from "../../../clients/typescript/src/express.ts";
 import { listen } from "../../adapters/http/listen.ts";
+import { newDir } from "../../support/new-dir.ts";
 import { cliWith } from "../../support/processes/cli.ts";
 import { createTenant } from "../../support/servers/tenants.ts";
 import { useServer } from "../../support/servers/use-server.ts";
@@ -181,8 +181,7 @@ test("our guard before a real service passes every check", async () => {
 
 test("the command reports each check, failures as shell commands without secrets, code 6", async () => {
   const origin = await startService("same-key.status");
-  const folder = await mkdtemp(join(tmpdir(), "onceward-probe-"));
-  onTestFinished(() => rm(folder, { recursive: true }));
+  const folder = await newDir();
   const config = join(folder, "probe.yaml");
   await writeFile(config, JSON.stringify({ endpoints: [endpointAt(origin)] }));
   const only = ["--only", "same-key.status", "--only", "twins.2", "--rate", "100000"];

@@ -64,7 +64,7 @@ async function judgeMutants(): Promise<void> {
 
 function replay(runs: number): void {
   const env = { ...process.env, ONCEWARD_MODEL_RUNS: String(runs), ONCEWARD_MODEL_SEED: values.seed };
-  const args = ["run", "--project=postgres 18", "test/lab/model/replay"];
+  const args = ["run", "--project=service", "test/lab/model/replay"];
   process.exitCode = spawnSync("vitest", args, { env, stdio: "inherit" }).status ?? 1;
 }
 

@@ -1,6 +1,6 @@
 import type { ExplainedWork } from "./explained-work.ts";
 
-/** Statements that run only on Citus, for which Postgres' statistics say nothing: test/doctor/citus-findings.test.ts. */
+/** Statements that run only on Citus, for which Postgres' statistics say nothing: test/citus/citus-findings.test.ts. */
 export const CITUS_WORK: ExplainedWork = {
   elsewhere: [
     "find_citus",

@@ -1,10 +1,9 @@
 import { execFile } from "node:child_process";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { onTestFinished } from "vitest";
 import { parseAllDocuments, stringify } from "yaml";
+import { newDir } from "../new-dir.ts";
 import { CHART } from "./values.ts";
 
 const run = promisify(execFile);
@@ -36,8 +35,7 @@ export function parseObjects(text: string): readonly KubernetesObject[] {
 
 /** Writes values into a file that is removed when the test ends; returns its path. */
 export async function valuesFile(values: unknown): Promise<string> {
-  const dir = await mkdtemp(join(tmpdir(), "ow-values-"));
-  onTestFinished(() => rm(dir, { recursive: true, force: true }));
+  const dir = await newDir();
   const file = join(dir, "values.yaml");
   await writeFile(file, stringify(values));
   return file;

@@ -23,11 +23,6 @@ export function isOtherPostgres(): boolean {
   return inject("postgresBinaries") !== "";
 }
 
-/** Returns whether the tests run with a Postgres between the oldest and the newest supported one. */
-export function isPostgresBetween(): boolean {
-  return inject("isBetween");
-}
-
 /** The database of one test file. */
 export interface TestDatabase extends OpenDatabase {
   /** Closes the connection, ends all others, and drops the database. */

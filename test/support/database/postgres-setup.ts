@@ -37,8 +37,6 @@ declare module "vitest" {
   export interface ProvidedContext {
     /** The `bin` directory of another Postgres; empty for the packaged one. */
     readonly postgresBinaries: string;
-    /** Whether it is between the oldest and the newest supported one. */
-    readonly isBetween: boolean;
     /** The URL of the maintenance database of the project's Postgres. */
     readonly postgresUrl: string;
   }

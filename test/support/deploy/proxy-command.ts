@@ -1,9 +1,9 @@
 import { spawn } from "node:child_process";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { onTestFinished } from "vitest";
+import { newDir } from "../new-dir.ts";
 import { CHILD_ENVIRONMENT } from "../processes/child-environment.ts";
 
 const CLI = fileURLToPath(new URL("../../../clients/cli/src/main.ts", import.meta.url));
@@ -27,8 +27,7 @@ interface ProxyCommand {
  * @throws Error with what it printed if it ends before it listens.
  */
 export async function startProxyCommand({ command, env = {}, files, addresses = {} }: ProxyCommand) {
-  const dir = await mkdtemp(join(tmpdir(), "ow-proxy-command-"));
-  onTestFinished(() => rm(dir, { recursive: true, force: true }));
+  const dir = await newDir();
   const replaced = new Map([
     [CLI_IN_IMAGE, `'${process.execPath}' --conditions=@onceward/source '${CLI}'`],
     ["0.0.0.0:8090", "127.0.0.1:0"],

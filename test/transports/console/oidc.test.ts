@@ -8,7 +8,7 @@ import {
   setCookies,
   whoIs,
 } from "../../support/console/browser.ts";
-import { createTestDatabase, type TestDatabase } from "../../support/database/database.ts";
+import { useDatabase } from "../../support/database/use-database.ts";
 import { type OidcIssuer, startOidcIssuer } from "../../support/oidc/issuer.ts";
 import { startTestServer, type TestServer } from "../../support/servers/server.ts";
 import { createTenant, type TestTenant } from "../../support/servers/tenants.ts";
@@ -60,14 +60,13 @@ async function signInAtIssuer(
 
 const MINUTE_MS = 60_000;
 
-let database: TestDatabase;
+const database = useDatabase();
 let issuer: OidcIssuer;
 let server: TestServer;
 let other: TestServer;
 let tenant: TestTenant;
 
 beforeAll(async () => {
-  database = await createTestDatabase();
   issuer = await startOidcIssuer();
   const tuning = { jwksCooldownMs: 0 };
   server = await startTestServer(database.url, issuer.settings, tuning);
@@ -78,7 +77,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await Promise.all([server?.stop(), other?.stop()]);
   await issuer?.close();
-  await database?.drop();
 });
 
 afterEach(() => {

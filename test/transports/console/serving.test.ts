@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { brotliCompressSync, gzipSync } from "node:zlib";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { type BrowserAnswer, browse, postKey } from "../../support/console/browser.ts";
-import { createTestDatabase, type TestDatabase } from "../../support/database/database.ts";
+import { useDatabase } from "../../support/database/use-database.ts";
 import { exchange } from "../../support/network/raw-socket.ts";
 import { freePort } from "../../support/redis/redis.ts";
 import { startTestServer, type TestServer } from "../../support/servers/server.ts";
@@ -14,12 +14,11 @@ const INDEX = "<!doctype html><title>Onceward</title>";
 const SCRIPT = `console.log(${JSON.stringify("x".repeat(2000))});`;
 const SCRIPT_PATH = "/console/assets/app-4f3c2a1b.js";
 
-let database: TestDatabase;
+const database = useDatabase();
 let dir: string;
 let server: TestServer;
 
 beforeAll(async () => {
-  database = await createTestDatabase();
   dir = await mkdtemp(join(tmpdir(), "ow-console-"));
   await mkdir(join(dir, "assets"));
   await writeFile(join(dir, "index.html"), INDEX);
@@ -32,7 +31,6 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await server?.stop();
-  await database?.drop();
   await rm(dir, { recursive: true, force: true });
   await rm(join(dir, "../ow-console-secret.txt"), { force: true });
 });

@@ -11,26 +11,22 @@ import {
   whoIs,
 } from "../../support/console/browser.ts";
 import { openConnection, untilBlocked } from "../../support/database/connections.ts";
-import { createTestDatabase, type TestDatabase } from "../../support/database/database.ts";
 import { createCopiedDatabase } from "../../support/database/restores.ts";
+import { useDatabase } from "../../support/database/use-database.ts";
 import { startTestServer, type TestServer } from "../../support/servers/server.ts";
 import { createApiKey, createTenant } from "../../support/servers/tenants.ts";
 
-let database: TestDatabase;
+const database = useDatabase();
 let server: TestServer;
 /** Another replica, whose cached rows are used for a shorter time than in production. */
 let other: TestServer;
 
 beforeAll(async () => {
-  database = await createTestDatabase();
   server = await startTestServer(database.url, {}, { credentialAgeMs: 0 });
   other = await startTestServer(database.url, {}, { credentialAgeMs: 200 });
 });
 
-afterAll(async () => {
-  await Promise.all([server?.stop(), other?.stop()]);
-  await database?.drop();
-});
+afterAll(() => Promise.all([server?.stop(), other?.stop()]));
 
 /** Signs in as an administrator of a new tenant, on one replica; both replicas know the session. */
 async function newSession() {

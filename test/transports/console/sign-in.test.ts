@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { beforeAll, expect, onTestFinished, test } from "vitest";
 import { formatApiKey, generateApiKey } from "../../../server/src/access/api-key.ts";
 import {
   type BrowserAnswer,
@@ -12,26 +12,18 @@ import {
   signIn,
   whoIs,
 } from "../../support/console/browser.ts";
-import { createTestDatabase, type TestDatabase } from "../../support/database/database.ts";
 import { openSocket } from "../../support/network/raw-socket.ts";
 import { startTestServer, type TestServer } from "../../support/servers/server.ts";
 import { createApiKey, createTenant, type TestTenant } from "../../support/servers/tenants.ts";
+import { useServer } from "../../support/servers/use-server.ts";
 
-let database: TestDatabase;
-let server: TestServer;
+const { database, server } = useServer();
 let tenant: TestTenant;
 let adminKey: string;
 
 beforeAll(async () => {
-  database = await createTestDatabase();
-  server = await startTestServer(database.url);
   tenant = await createTenant(database);
   adminKey = await createApiKey(database, { tenantId: tenant.id, role: "TENANT_ADMIN" });
-});
-
-afterAll(async () => {
-  await server?.stop();
-  await database?.drop();
 });
 
 async function startAnother(env: Record<string, string>): Promise<TestServer> {

@@ -1,15 +1,20 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
+import {
+  copySources,
+  replaceTexts,
+  type SourcesCopy,
+} from "../../../../test/support/processes/sources-copy.ts";
 import { loadFamilies } from "../case.ts";
 import { typescriptAdapter } from "../languages.ts";
 import { failuresOf, runCases } from "../run-cases.ts";
-import { type Copy, copyClient } from "./apply.ts";
 import { DEFECTS } from "./defects.ts";
 
+const CLIENT = "clients/typescript";
 const cases = loadFamilies().flatMap((family) => family.cases);
-let copy: Copy;
+let copy: SourcesCopy;
 
 beforeAll(async () => {
-  copy = await copyClient();
+  copy = await copySources("package.json", CLIENT, "clients/conformance/src");
 });
 
 afterAll(() => copy[Symbol.asyncDispose]());
@@ -21,13 +26,16 @@ function casesOf(name: string) {
 test("the copy without a defect passes the cases that catch defects", async () => {
   const catching = DEFECTS.flatMap(({ caughtBy }) => casesOf(caughtBy));
   expect(catching).toHaveLength(DEFECTS.length);
-  const verdicts = await runCases(typescriptAdapter(copy.source), catching);
+  const verdicts = await runCases(typescriptAdapter(`${copy.pathOf("clients/conformance/src")}/`), catching);
   expect(failuresOf(verdicts)).toEqual([]);
 });
 
 test.each(DEFECTS)("a client that $name is caught", async (defect) => {
-  const { undo } = await copy.apply(defect);
-  const [verdict] = await runCases(typescriptAdapter(copy.source), casesOf(defect.caughtBy));
+  const undo = await copy.write(await replaceTexts(`${CLIENT}/src`, [defect]));
+  const [verdict] = await runCases(
+    typescriptAdapter(`${copy.pathOf("clients/conformance/src")}/`),
+    casesOf(defect.caughtBy),
+  );
   await undo();
   expect(verdict?.differences.join("\n")).toMatch(/ is .*, not | the one before, not |the service saw/);
 });

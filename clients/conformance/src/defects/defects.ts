@@ -184,8 +184,8 @@ export const DEFECTS: readonly Defect[] = [
   {
     name: "takes a mark whose answer is lost for one that was not made",
     file: "run/claim.ts",
-    from: "await this.#renew({ begin: true });",
-    to: "this.mayHaveBegun = false; await this.#renew({ begin: true }); this.mayHaveBegun = true;",
+    from: "mayHaveBegun || this.#isMarked || mayHaveHappened(errorFromCall(cause));",
+    to: "mayHaveBegun;",
     caughtBy: "a mark whose reply is lost may be stored, and leaves the claim to the policy",
   },
 ];

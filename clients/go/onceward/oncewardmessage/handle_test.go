@@ -65,36 +65,6 @@ func TestAnOperationIsProcessedOnce(t *testing.T) {
 	expect(t, deliver(t, service, unreadable, order{}, nil), oncewardmessage.Refused, oncewardmessage.DeadLetter, 0)
 }
 
-func TestErrorsAreTriedAgainLaterAndLaterUntilTheLastAttempt(t *testing.T) {
-	service := oncewardtest.New(t, oncewardtest.Options{})
-	limited := charges
-	limited.MaxAttempts, limited.MaxRedeliverAfter = 4, 12*time.Second
-	for _, delay := range []time.Duration{5 * time.Second, 10 * time.Second, 12 * time.Second} {
-		expect(t, deliver(t, service, limited, order{"o-1", 100}, errBank), oncewardmessage.Released, oncewardmessage.Retry, delay)
-	}
-	expect(t, deliver(t, service, limited, order{"o-1", 100}, errBank), oncewardmessage.Failed, oncewardmessage.DeadLetter, 0)
-	got := deliver(t, service, limited, order{"o-1", 100}, nil)
-	expect(t, got, oncewardmessage.Duplicate, oncewardmessage.DeadLetter, 0)
-	var terminal *onceward.TerminalError
-	if !errors.As(got.Err, &terminal) || terminal.Message != errBank.Error() {
-		t.Errorf("a duplicate has %v", got.Err)
-	}
-}
-
-func TestAnAttemptWithoutAnOutcomeIsTheLastOne(t *testing.T) {
-	service := oncewardtest.New(t, oncewardtest.Options{})
-	limited := charges
-	limited.MaxAttempts = 1
-	interrupted := context.DeadlineExceeded
-	expect(t, deliver(t, service, limited, order{"o-1", 100}, interrupted), oncewardmessage.Released, oncewardmessage.Retry, 5*time.Second)
-	got := deliver(t, service, limited, order{"o-1", 100}, nil)
-	if got.Kind != oncewardmessage.Postponed || !errors.Is(got.Err, onceward.ErrInProgress) {
-		t.Errorf("a delivery within the lease got %+v", got)
-	}
-	service.Advance(30 * time.Second)
-	expect(t, deliver(t, service, limited, order{"o-1", 100}, nil), oncewardmessage.Failed, oncewardmessage.DeadLetter, 0)
-}
-
 func TestAnOutcomeThatIsNotStoredOrNotKnownIsPostponed(t *testing.T) {
 	service := oncewardtest.New(t, oncewardtest.Options{Policy: oncewardtest.Policy{Hold: true}})
 	service.FailNext(oncewardtest.Complete, onceward.ErrInternal)

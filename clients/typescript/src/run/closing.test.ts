@@ -1,9 +1,7 @@
 import { Code, ConnectError, type Transport } from "@connectrpc/connect";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { createTestingOnceward, type TestingOnceward } from "../testing.ts";
-import type { Claim } from "./claim.ts";
 import { createOnceward, type Onceward } from "./onceward.ts";
-import { NoEffectError } from "./outcome-unknown.ts";
 
 const operation = { namespace: "charges", key: "order-1" };
 /** Longer than a test may take. */
@@ -108,31 +106,18 @@ test("a client closes after its timeout although a function runs, whose lease is
 });
 
 /** Runs a function until its claim's signal aborts, and closes its client meanwhile, with a limit. */
-async function runUntilClosed(testing: TestingOnceward, fn: (claim: Claim) => unknown) {
+async function runUntilClosed(testing: TestingOnceward, fn: () => unknown) {
   const onceward = newOnceward(testing.transport);
   const begun = Promise.withResolvers<void>();
   const running = onceward.run(operation, async (claim) => {
     begun.resolve();
     await new Promise((resolve) => claim.signal.addEventListener("abort", resolve));
-    return await fn(claim);
+    return await fn();
   });
   await begun.promise;
   const [run] = await Promise.allSettled([running, onceward.close({ timeoutMs: 0 })]);
   return run;
 }
-
-test("a function that stops without effect when its client's time is up releases its claim", async () => {
-  const testing = newTesting();
-  const run = await runUntilClosed(testing, async (claim) => {
-    await claim.saveCheckpoint("page", { page: 3 });
-    throw new NoEffectError("stopped between two pages");
-  });
-  expect(run).toMatchObject({ status: "rejected", reason: { name: "NoEffectError" } });
-  const next = await testing.onceward.run({ ...operation, waitMs: 0 }, ({ checkpoint }) => ({
-    ...checkpoint,
-  }));
-  expect(next).toEqual({ name: "page", state: { page: 3 } });
-});
 
 test("a function has a second to end when its client's time is up, and its outcome is stored", async () => {
   const testing = newTesting();

@@ -1,7 +1,7 @@
 import type { Transport } from "@connectrpc/connect";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { createAgentRun } from "../agents.ts";
-import { createTestingOnceward, type TestingOnceward, type TestingOptions } from "../testing.ts";
+import { createTestingOnceward, type TestingOnceward } from "../testing.ts";
 import { createOnceward, type Onceward } from "./onceward.ts";
 
 const LEASE_MS = 30_000;
@@ -31,8 +31,8 @@ interface World {
   readonly onAnswer: ReturnType<typeof vi.fn<(call: number) => unknown>>;
 }
 
-function newWorld(options?: TestingOptions): World {
-  const testing = createTestingOnceward(options);
+function newWorld(): World {
+  const testing = createTestingOnceward();
   const onAnswer = vi.fn<(call: number) => unknown>();
   let calls = 0;
   const transport: Transport = {
@@ -62,21 +62,6 @@ test.each(pauses)("after %s, a claim that another holder took over does not run"
   expect(await onceward.run(operation, fn)).toBe("by worker-2");
   expect(fn).not.toHaveBeenCalled();
 });
-
-test.each(["HOLD", "RECLAIM"] as const)(
-  "an answer after the lease renews the claim unless it was taken over, with the policy %s",
-  async (onLeaseExpiry) => {
-    const { testing, onceward, onAnswer } = newWorld({ policy: { onLeaseExpiry } });
-    onAnswer.mockImplementationOnce(() => pass(testing, "a stalled event loop", LEASE_MS));
-    const attempts: number[] = [];
-    const aborted: boolean[] = [];
-    await onceward.run(operation, ({ attempt, signal }) => {
-      attempts.push(attempt);
-      aborted.push(signal.aborted);
-    });
-    expect([attempts, aborted]).toEqual([[1], [false]]);
-  },
-);
 
 test.each(pauses)("after %s, a checkpoint that another holder has superseded is not saved", async (pause) => {
   const { testing, onceward, onAnswer } = newWorld();

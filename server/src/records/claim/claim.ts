@@ -221,12 +221,13 @@ function createDecideRest({ records, admission, replayCache }: ClaimsOptions) {
     call: Call,
     admit: AdmitRecord,
   ): Promise<readonly Settled<ClaimOutcome>[]> => {
+    if (areComplete(inMemory)) return inMemory;
     // The epoch of when the call arrived: a record that was read then must not be found under a later generation.
     const epoch = cacheEpochOf(call.principal);
     const replays = epoch === undefined ? inMemory : await findInRedis(commands, inMemory, epoch);
+    if (areComplete(replays)) return replays;
     // A rejected command has its rejection as its replay.
     const rest = commands.filter((_, index) => replays[index] === undefined) as ClaimCommand[];
-    if (rest.length === 0) return replays as readonly Settled<ClaimOutcome>[];
     const outcomes = admission.countsRecords(call.principal)
       ? await claimWithinQuota({ records, admission, admit }, rest, call)
       : await records.claim(rest, statementDeadline(call));
@@ -237,6 +238,10 @@ function createDecideRest({ records, admission, replayCache }: ClaimsOptions) {
     let next = 0;
     return replays.map((replay) => replay ?? (outcomes[next++] as Settled<ClaimOutcome>));
   };
+}
+
+function areComplete(replays: Replays): replays is readonly Settled<ClaimOutcome>[] {
+  return !replays.includes(undefined);
 }
 
 /** Counts the outcomes of claims, and returns their responses. */

@@ -19,7 +19,7 @@ export function createPort(server: Server, maxPerAddress: number) {
         });
       }),
     /**
-     * Listens on a Unix socket, whose file has the mode from its first moment. Replaces the file of a socket on which nobody listens, as a
+     * Listens on a Unix socket, whose file has the mode from its first moment. Replaces the file of a socket that refuses connections, as a
      * killed process leaves it.
      *
      * @param group the number of the file's group; undefined: the process' own.

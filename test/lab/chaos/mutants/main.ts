@@ -1,4 +1,5 @@
 import { failUsage, readCommandLine, wholeNumber } from "../../../../server/dev/command-line.ts";
+import { copySources, replaceTexts } from "../../../support/processes/sources-copy.ts";
 import type { Violation } from "../../history/check.ts";
 import { FAULTS } from "../faults/all.ts";
 import { interruption, runToEnd } from "../interruption.ts";
@@ -6,7 +7,6 @@ import { LATE_NAMESPACES } from "../late/keys.ts";
 import { runLateRound } from "../late/round.ts";
 import { type Rig, startRig } from "../rig.ts";
 import { type RoundOptions, runRound } from "../round.ts";
-import { applyMutant } from "./apply.ts";
 import { MUTANTS, type Mutant } from "./mutants.ts";
 
 const USAGE = `npm run lab -- mutants [OPTIONS]: runs the same chaos against builds with one defect each, and prints how
@@ -15,6 +15,8 @@ soon each was caught, for every seed. Exits 1 if a mutant survives.
   --only A,B  some of ${MUTANTS.map(({ name }) => name).join(" ")}`;
 
 const MAX_MS = 180_000;
+/** The client's messages, which the server imports. */
+const MESSAGES = ["clients/typescript/package.json", "clients/typescript/src/gen"];
 /** A load is judged after it ends, so a mutant gets several loads, each longer than the one before. */
 const FIRST_ROUND_MS = 10_000;
 const LONGER = 2;
@@ -64,10 +66,11 @@ interface Caught {
 
 /** Returns when the mutant was caught; undefined if it survived `MAX_MS`. */
 async function hunt(mutant: Mutant, seed: number): Promise<Caught | undefined> {
-  await using server = await applyMutant(mutant);
+  await using copy = await copySources("server", ...MESSAGES);
+  await copy.write(await replaceTexts("server/src", mutant.replacements));
   const isLate = mutant.load === "late";
   const late = isLate && { namespaces: LATE_NAMESPACES, onOwnDisk: true };
-  await using rig = await startRig({ replicas: 3, main: server.main, ...late });
+  await using rig = await startRig({ replicas: 3, main: copy.pathOf("server/src/main.ts"), ...late });
   const faults = FAULTS.filter(({ name }) => mutant.faults.includes(name));
   const { signal } = interruption;
   const startedAtMs = performance.now();

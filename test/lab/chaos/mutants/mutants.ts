@@ -1,3 +1,5 @@
+import type { Replacement } from "../../../support/processes/sources-copy.ts";
+
 /**
  * A defect of the service, as replacements of its source text. It is applied to a copy, never to the shipped
  * source.
@@ -6,19 +8,12 @@ export interface Mutant {
   readonly name: string;
   /** The wrong behaviour. */
   readonly defect: string;
+  /** Of files below `server/src`. */
   readonly replacements: readonly Replacement[];
   /** Faults without which the defect does not show; most need none. */
   readonly faults: readonly string[];
   /** The load under which the defect shows; undefined: the usual one. */
   readonly load?: "late";
-}
-
-export interface Replacement {
-  /** Below `server/src`. */
-  readonly file: string;
-  /** Must occur exactly once; otherwise the mutant is out of date. */
-  readonly from: string;
-  readonly to: string;
 }
 
 const CLAIM = "records/claim/claim-statements.ts";

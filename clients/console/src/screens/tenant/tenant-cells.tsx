@@ -27,7 +27,7 @@ export const FULLNESS_MARKS: Readonly<Record<Fullness, Mark>> = {
 export function QuotaBar({ quota, use }: { readonly quota: MeasuredQuota; readonly use: QuotaUse }) {
   const { used, limit, fullness } = use;
   if (used === undefined || limit === undefined)
-    return <span className={common.quiet}>{used === undefined ? "–" : amountWords(quota, used)}</span>;
+    return <span className={common.quiet}>{used === undefined ? "Counted once limited" : amountWords(quota, used)}</span>;
   return (
     <div className={styles.quota}>
       <span>

@@ -1,13 +1,12 @@
 import { expect, onTestFinished, test } from "vitest";
 import { setClockAhead, useSettableClock } from "../support/database/clock.ts";
-import { createTestDatabase, openNodes } from "../support/database/database.ts";
+import { createDatabaseOfTest, openNodes } from "../support/database/database.ts";
 import { diagnoseDatabase } from "../support/doctor/diagnosis.ts";
 import { readMetrics } from "../support/servers/metrics.ts";
 import { startTestServer } from "../support/servers/server.ts";
 
 test("a replica reports a worker whose clock is wrong, and doctor names the worker", async () => {
-  const database = await createTestDatabase();
-  onTestFinished(() => database.drop());
+  const database = await createDatabaseOfTest();
   const nodes = openNodes(database);
   onTestFinished(async () => {
     for (const node of nodes) await node.close();

@@ -4,7 +4,6 @@ import { existsSync } from "node:fs";
 import { readFile, rename } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import type { TestProject } from "vitest/node";
 import { buildConfluent, type Confluent } from "./confluent.ts";
 
 const run = promisify(execFile);
@@ -14,25 +13,16 @@ const CACHE = fileURLToPath(new URL("../../node_modules/.cache/onceward-brokers"
 /** 70 MB, the first time. */
 const DOWNLOAD_TIMEOUT_MS = 600_000;
 
-/**
- * Downloads the brokers of the pom with Maven, and compiles Confluent's package, both once. Prints a line for each that is not
- * available.
- */
-export default async function setup(project: TestProject): Promise<void> {
-  let jars = "";
-  try {
-    await run("java", ["-version"]);
-    jars = await fetchJars();
-  } catch (error) {
-    process.stderr.write(
-      `Tests with real Kafka and ElasticMQ are skipped; they need java (17 or later), mvn and Maven Central: ${error}\n`,
-    );
-  }
-  project.provide("brokerJars", jars);
-  project.provide("confluent", jars === "" ? undefined : await buildConfluentIfPossible());
-}
+/** The directory of the brokers' jars, which Maven downloads once; empty, and a line says so: they are not available. */
+export const BROKER_JARS = await fetchJars().catch((error: unknown) => {
+  process.stderr.write(
+    `Tests with real Kafka and ElasticMQ are skipped; they need java (17 or later), mvn and Maven Central: ${error}\n`,
+  );
+  return "";
+});
 
-async function buildConfluentIfPossible(): Promise<Confluent | undefined> {
+/** Compiles Confluent's package once. Undefined, and a line says so: it is not available. */
+export async function buildConfluentIfPossible(): Promise<Confluent | undefined> {
   try {
     return await buildConfluent();
   } catch (error) {
@@ -44,6 +34,7 @@ async function buildConfluentIfPossible(): Promise<Confluent | undefined> {
 }
 
 async function fetchJars(): Promise<string> {
+  await run("java", ["-version"]);
   const hash = createHash("sha256").update(await readFile(POM));
   const jars = `${CACHE}-${hash.digest("hex").slice(0, 12)}`;
   if (existsSync(jars)) return jars;
@@ -52,13 +43,4 @@ async function fetchJars(): Promise<string> {
   await run("mvn", ["-B", "-q", "-f", POM, ...copy], { signal: AbortSignal.timeout(DOWNLOAD_TIMEOUT_MS) });
   await rename(partial, jars);
   return jars;
-}
-
-declare module "vitest" {
-  export interface ProvidedContext {
-    /** A directory with the brokers' jars; empty: there are none. */
-    readonly brokerJars: string;
-    /** Undefined: it is not available. */
-    readonly confluent: Confluent | undefined;
-  }
 }

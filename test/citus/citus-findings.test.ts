@@ -1,14 +1,10 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { distributeRecords } from "../../server/src/citus/distribute-records.ts";
 import { copyAlone } from "../support/database/citus.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { useDatabase } from "../support/database/use-database.ts";
 import { diagnoseDatabase } from "../support/doctor/diagnosis.ts";
 
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
-afterAll(() => database.drop());
+const database = useDatabase();
 
 async function citusFindings(): Promise<readonly string[]> {
   const { findings } = await diagnoseDatabase(database.url);
