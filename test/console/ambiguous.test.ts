@@ -228,22 +228,22 @@ describeInBrowser("The queue of ambiguous records", () => {
     expect(await page.getByLabel("Select payout-2").isChecked()).toBe(true);
     await page.keyboard.press("k");
     await page.keyboard.press("Enter");
-    await opened("payout-0", "1 of 3 records that match");
+    await opened("payout-0", "1 of 3 ambiguous records of worker-0");
     const current = page.getByRole("navigation", { name: "Screens" }).locator("[aria-current=page]");
     expect(await current.innerText()).toMatch(/^Ambiguous/);
     await expectAccessible(page);
     await screenshot(page, "ambiguous-record");
     await page.keyboard.press("j");
-    await opened("payout-2", "2 of 3 records that match");
+    await opened("payout-2", "2 of 3 ambiguous records of worker-0");
     await page.keyboard.press("j");
-    await opened("payout-4", "3 of 3 records that match");
+    await opened("payout-4", "3 of 3 ambiguous records of worker-0");
     await page.keyboard.press("k");
-    await opened("payout-2", "2 of 3 records that match");
+    await opened("payout-2", "2 of 3 ambiguous records of worker-0");
 
     await page.keyboard.press("n");
     await dialog.getByLabel("Reason").fill("the bank never got it");
     await dialog.getByRole("button", { name: "It did not happen" }).click();
-    await opened("payout-4", "2 of 2 records that match");
+    await opened("payout-4", "2 of 2 ambiguous records of worker-0");
     await page.keyboard.press("y");
     await dialog.getByLabel("Reason").fill("paid, says the bank");
     await dialog.getByRole("button", { name: "It happened" }).click();

@@ -121,7 +121,7 @@ describeInBrowser("The screen Audit", () => {
     const rows = page.locator("tbody").getByRole("row");
     expect(await rows.count()).toBe(2);
     expect(await rows.first().innerText()).toMatch(
-      /other\s+\S+\s+you\s+Suspended tenant\s+tenant other\s+Done\s+Reason: =HYPERLINK[\s\S]*State: ACTIVE becomes SUSPENDED/,
+      /other\s+operator\s+\S+, you\s+Suspended tenant\s+tenant other\s+Done\s+Reason: =HYPERLINK[\s\S]*State: ACTIVE becomes SUSPENDED/,
     );
     const csv = await download(page, "CSV");
     expect(csv.text).toContain(`,"'=HYPERLINK(""http://x"")",`);

@@ -81,7 +81,9 @@ describeInBrowser("The retention of a namespace", () => {
     await dialog.getByRole("row", { name: `Key retention 24h ${advised}` }).waitFor();
     expect(await ownRetention("webhooks")).toBe(DAY_S);
     // A longer retention loses nothing: no name is typed, and it is for the stored records, too.
-    const existing = dialog.getByLabel(/Also for the [\d,]+ stored records \(0 of them forgotten at once\)/);
+    const existing = dialog.getByLabel(
+      /Also for the [\d,]+ records stored now \(0 of them forgotten at once\)/,
+    );
     expect(await existing.isChecked()).toBe(true);
     await expectAccessible(page);
     await screenshot(page, "namespace-retention-review");

@@ -32,7 +32,7 @@ const ADVICE = create(GetRetentionAdviceResponseSchema, {
 
 test("advice is the verdict, and a table of candidates", () => {
   expect(describeAdvice(ADVICE)).toBe(`Key retention in charges: 24h; claims since 2026-01-31T09:00:00Z.
-Too short. About 16 duplicates a month come later, and take effect a second time. 7d catches more of them, and shows how late the others come.
+Too short. About 16 duplicates a month come later, and take effect a second time. 7d catches all that were seen, and shows whether others come later.
 
 KEY RETENTION  LATE A MONTH      ON DAYS  RECORDS  SIZE
 24h (now)      16 (3.2 – 1,240)  2 of 30  12,300   5MiB

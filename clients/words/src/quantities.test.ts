@@ -3,7 +3,7 @@ import { formatBytes, formatSize, parseBytes } from "./bytes.ts";
 import { formatDuration, formatDurationMs, HOUR_MS, parseDurationMs } from "./durations.ts";
 import { parseDuration, parseSize } from "./field-facts.ts";
 import { describeInsufficientData } from "./insufficient-data.ts";
-import { formatCount, formatEstimate, formatLatency, formatNoun, formatShare } from "./words.ts";
+import { formatCount, formatEstimate, formatLatency, formatNoun, formatRate, formatShare } from "./words.ts";
 
 test.each([
   ["0s", 0],
@@ -75,6 +75,13 @@ test("a measured size is written as a typed one, with three digits", () => {
 
 test("counts keep every digit of an int64, and estimates and shares have three", () => {
   expect(formatCount(9_007_199_254_740_993n)).toBe("9,007,199,254,740,993");
+  expect([0, 0.0982, 0.25, 4.61, 12_345.6].map(formatRate)).toEqual([
+    "0",
+    "under 0.1",
+    "0.3",
+    "4.6",
+    "12,300",
+  ]);
   expect([formatEstimate(12_345.6), formatEstimate(0.00042), formatShare(0.12345)]).toEqual([
     ...["12,300", "0.00042", "12.3%"],
   ]);

@@ -1,6 +1,6 @@
 import type { RefusedNow, UsageNow } from "@onceward/client/proto";
 import { formatSize } from "./bytes.ts";
-import { formatCount, formatEstimate } from "./words.ts";
+import { formatCount, formatRate } from "./words.ts";
 
 /** The counters of calls that quotas refused. They are not among the claims. */
 export const REFUSALS = [
@@ -122,8 +122,8 @@ export function refusalWords(counts: RefusalCounts): readonly string[] {
 
 /** Returns the rates of a minute, such as "4.6 claims a second, and 6 refused by a quota". */
 export function rateWords({ claimsPerSecond, refusedPerSecond }: UsageNow): string {
-  const claims = `${formatEstimate(claimsPerSecond)} claims a second`;
+  const claims = `${formatRate(claimsPerSecond)} claims a second`;
   return refusedPerSecond === 0
     ? claims
-    : `${claims}, and ${formatEstimate(refusedPerSecond)} refused by a quota`;
+    : `${claims}, and ${formatRate(refusedPerSecond)} refused by a quota`;
 }

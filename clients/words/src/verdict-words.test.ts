@@ -46,6 +46,13 @@ describe("the words of a verdict", () => {
     ],
     [
       advice("too short", late(1_750), [72, MISSING]),
+      `${TOO_SHORT} 72h catches all that were seen, and shows whether others come later.`,
+    ],
+    [
+      {
+        ...advice("too short", late(1_750), [72, MISSING]),
+        lateness: [{ upToMs: 73 * HOUR_MS, repeats: 1 }],
+      },
       `${TOO_SHORT} 72h catches more of them, and shows how late the others come.`,
     ],
     [

@@ -45,15 +45,19 @@ export function describeVerdict(advice: Advice): string {
   }
 }
 
-function tooShort({ advised }: Advice, seen: Evidence | undefined): string {
+function tooShort({ advised, lateness }: Advice, seen: Evidence | undefined): string {
   const perMonth = seen?.kind === "late" ? seen.perMonth : 0;
   const late = `About ${formatEstimate(Math.max(1, Math.round(perMonth)))} duplicates a month come later, and take effect a second time.`;
   if (advised === undefined)
     return `${late} No longer retention was observed that would have caught all of them.`;
   const { evidence, retentionMs } = advised;
   const longer = formatDurationMs(retentionMs);
-  if (evidence.kind === "missing")
-    return `${late} ${longer} catches more of them, and shows how late the others come.`;
+  if (evidence.kind === "missing") {
+    const isWhole = lateness.every(({ upToMs }) => upToMs <= retentionMs);
+    return isWhole
+      ? `${late} ${longer} catches all that were seen, and shows whether others come later.`
+      : `${late} ${longer} catches more of them, and shows how late the others come.`;
+  }
   const caught =
     evidence.perMonth === 0
       ? "all of them"

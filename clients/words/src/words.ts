@@ -12,6 +12,11 @@ export function formatEstimate(value: number): string {
   return SHORT.format(value);
 }
 
+/** Returns a rate a second with one decimal, such as "4.6": a count of a minute knows no more. */
+export function formatRate(perSecond: number): string {
+  return perSecond > 0 && perSecond < 0.1 ? "under 0.1" : formatEstimate(Math.round(perSecond * 10) / 10);
+}
+
 /** Returns the upper bound of a measured latency, such as "≤ 64ms": true ones are known to a power of two. */
 export function formatLatency(maxMs: number): string {
   return `≤ ${formatEstimate(maxMs)}ms`;

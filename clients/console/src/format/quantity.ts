@@ -1,5 +1,5 @@
 export { formatSize } from "@onceward/words/bytes";
-export { formatCount, formatEstimate, formatNoun, formatShare } from "@onceward/words/words";
+export { formatCount, formatEstimate, formatNoun, formatRate, formatShare } from "@onceward/words/words";
 
 /** Returns a phrase with a capital first letter. */
 export function asTitle(phrase: string): string {

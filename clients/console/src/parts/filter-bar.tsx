@@ -12,17 +12,15 @@ interface FilterBarProps {
   readonly children: ReactNode;
   /** Fields that few people need: folded while the address has no filter. */
   readonly more?: ReactNode;
-  /** Fold all fields in a narrow window while the address has no filter: it has room for a few, or for the list. */
-  readonly foldsNarrow?: boolean;
 }
 
 const NARROW = "(max-width: 44rem)";
 
 /**
  * A form whose fields' names and values become the address's query, so that a filtered list can be shared. Fields take
- * `defaultValue` from `useFilters()`.
+ * `defaultValue` from `useFilters()`. A narrow window has room for them or for the list: they are folded while the address has no filter.
  */
-export function FilterBar({ foldsNarrow = false, more, children }: FilterBarProps) {
+export function FilterBar({ more, children }: FilterBarProps) {
   const search = useQueryText();
   const [, navigate] = useLocation();
   const [isNarrow] = useState(() => window.matchMedia(NARROW).matches);
@@ -61,7 +59,7 @@ export function FilterBar({ foldsNarrow = false, more, children }: FilterBarProp
       </form>
     </search>
   );
-  if (!foldsNarrow || !isNarrow) return form;
+  if (!isNarrow) return form;
   return (
     <details open={search !== ""} className={common.fold}>
       <summary>Filters</summary>
@@ -85,9 +83,7 @@ export function useFilters<Name extends string>(names: readonly Name[]): Readonl
     if (fixed !== search) navigate(hereWith(`?${fixed}`), { replace: true });
   }, [fixed, search, navigate]);
   const parameters = new URLSearchParams(fixed);
-  const filters = {} as Record<Name, string>;
-  for (const name of names) filters[name] = parameters.get(name) ?? "";
-  return filters;
+  return Object.fromEntries(names.map((name) => [name, parameters.get(name) ?? ""])) as Record<Name, string>;
 }
 
 function fixTimes(search: string): string {

@@ -106,15 +106,12 @@ export function FailureText({ failure }: { readonly failure: Failure }) {
 export function Denied({ neededRole }: { readonly neededRole?: Role }) {
   const { role } = useSession();
   return (
-    <div className={styles.empty}>
-      <p>
-        {neededRole === undefined
-          ? "Your role may not see this"
-          : `This needs the role ${ROLE_WORDS[neededRole]}`}
-        ; yours is {ROLE_WORDS[role]}. Sign out, and sign in with another key.
-      </p>
-      <CliHint command="onceward whoami" />
-    </div>
+    <Empty command="onceward whoami">
+      {neededRole === undefined
+        ? "Your role may not see this"
+        : `This needs the role ${ROLE_WORDS[neededRole]}`}
+      ; yours is {ROLE_WORDS[role]}. Sign out, and sign in with another key.
+    </Empty>
   );
 }
 
@@ -122,13 +119,11 @@ function NamespaceDenied({ failure }: { readonly failure: Failure }) {
   const { namespaces } = useSession();
   const { namespace } = failure.metadata;
   return (
-    <div className={styles.empty}>
-      <p>
-        {namespace === undefined
-          ? "This concerns the whole tenant, and your key is limited to namespaces."
-          : `Your key is not valid for the namespace ${namespace}.`}{" "}
-        It is valid for: {namespaces.join(", ")}.
-      </p>
-    </div>
+    <Empty>
+      {namespace === undefined
+        ? "This concerns the whole tenant, and your key is limited to namespaces."
+        : `Your key is not valid for the namespace ${namespace}.`}{" "}
+      It is valid for: {namespaces.join(", ")}.
+    </Empty>
   );
 }

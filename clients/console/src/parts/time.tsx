@@ -6,7 +6,6 @@ import common from "../styles/common.module.css";
 import styles from "../styles/parts.module.css";
 import { usePreference } from "./preferences.ts";
 
-/** A time that has just passed must not read as one that comes. */
 /** What depends on the present in another way than the words of a time is drawn less often. */
 const TICK_MS = 10_000;
 
@@ -40,8 +39,8 @@ export function TimeText({ at, form = "preferred" }: { readonly at: Date; readon
   }
   return (
     <time dateTime={at.toISOString()} className={styles.time}>
-      {exact}
-      {form !== "absolute" && <span className={styles.relative}> {relative}</span>}
+      {form === "absolute" ? exact : `${exact} `}
+      {form !== "absolute" && <span className={styles.relative}>{relative}</span>}
     </time>
   );
 }

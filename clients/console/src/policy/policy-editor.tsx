@@ -13,6 +13,7 @@ import {
   FIELD_NAMES,
   fieldOfPath,
   fieldWords,
+  inForceWords,
   POLICY_DRAFTS,
   POLICY_FIELDS,
   type PolicyField,
@@ -196,7 +197,7 @@ function PolicyRow(props: PolicyRowProps) {
       </div>
       <div className={styles.value}>
         <span className={styles.narrow}>Effective: </span>
-        {inForce === "" ? "none" : fieldWords(field, inForce)}
+        {inForceWords(field, inForce)}
       </div>
     </div>
   );
@@ -233,18 +234,11 @@ function OwnValue({ field, text, problem, type, id }: PolicyRowProps & { readonl
 
 function inheritedWords(field: PolicyField, tenantOwn: PolicyText | undefined) {
   const ofTenant = tenantOwn?.[field] ?? "";
-  if (ofTenant !== "") {
-    return (
-      <>
-        {fieldWords(field, ofTenant)} <span className={common.quiet}>from the tenant</span>
-      </>
-    );
-  }
-  const { default: inService, unset } = POLICY_FIELDS[field];
-  if (inService === "") return unset;
+  const text = ofTenant || POLICY_FIELDS[field].default;
   return (
     <>
-      {fieldWords(field, inService)} <span className={common.quiet}>default</span>
+      {inForceWords(field, text)}{" "}
+      <span className={common.quiet}>{ofTenant !== "" ? "from the tenant" : text !== "" && "default"}</span>
     </>
   );
 }

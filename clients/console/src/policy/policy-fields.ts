@@ -36,6 +36,11 @@ export function fieldWords(field: PolicyField, text: string): string {
   return text === "" ? "inherited" : valueWords(POLICY_FIELDS[field].kind, text);
 }
 
+/** Returns a field's text in force in words; without one, what applies where it is not set. */
+export function inForceWords(field: PolicyField, text: string): string {
+  return text === "" ? POLICY_FIELDS[field].unset : fieldWords(field, text);
+}
+
 /** A policy as the server keeps it. */
 export type SavedPolicy = SavedTexts<PolicyField>;
 

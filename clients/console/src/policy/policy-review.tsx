@@ -10,6 +10,7 @@ import { LateClaims } from "./late-claims.tsx";
 import {
   changedInForce,
   fieldWords,
+  inForceWords,
   POLICY_DRAFTS,
   POLICY_FIELDS,
   type PolicyDraft,
@@ -68,8 +69,8 @@ export function PolicyReview(props: PolicyReviewProps) {
           caption="Effective for new claims"
           columns={[
             ["Field", (field) => POLICY_FIELDS[field].label],
-            ["Now", (field) => fieldWords(field, now[field])],
-            ["Then", (field) => fieldWords(field, after[field])],
+            ["Now", (field) => inForceWords(field, now[field])],
+            ["Then", (field) => inForceWords(field, after[field])],
           ]}
           rows={effect}
           rowKey={(field) => field}
@@ -96,9 +97,9 @@ function msOf({ keyRetention }: PolicyText): number {
   return parseDuration(keyRetention) ?? 0;
 }
 
-/** Returns what a change does to stored records, such as "Also for the 12 stored records (3 of them forgotten at once)". */
+/** Returns what a change does to stored records, such as "Also for the 12 records stored now (3 of them forgotten at once)". */
 function describeEffect(effect: RetentionEffect | undefined): string {
   const { recordsChanged = 0n, truncated = false } = effect ?? {};
-  const records = formatNoun(recordsChanged, "stored record", "stored records");
-  return `Also for the ${truncated ? "at least " : ""}${records} (${forgottenWords(effect)})`;
+  const records = formatNoun(recordsChanged, "record", "records");
+  return `Also for the ${truncated ? "at least " : ""}${records} stored now (${forgottenWords(effect)})`;
 }

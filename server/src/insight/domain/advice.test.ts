@@ -173,14 +173,19 @@ describe("the verdict", () => {
     expect(verdict(observed({ late }), { targetShare: 0.1 })).toMatchObject({ kind: "longerThanNeeded" });
   });
 
-  test("advises the fewest late repeats, or the next retention of which nothing is known", () => {
+  test("advises the fewest late repeats, or what lasts beyond the late ones that were seen", () => {
     const fewer = [lateOf(20, 1.5 * DAY_S, 90), lateOf(21, 300 * DAY_S, 10)];
     expect(verdict(observed({ late: fewer }), { maxRetentionS: 2 * DAY_S })).toEqual({
       kind: "tooShort",
       advisedS: 2 * DAY_S,
     });
     const unknown = [lateOf(9, 30 * DAY_S, 90)];
-    expect(verdict(observed({ late: unknown }, 10))).toEqual({ kind: "tooShort", advisedS: 7 * DAY_S });
+    expect(verdict(observed({ late: unknown }, 10))).toEqual({ kind: "tooShort", advisedS: 60 * DAY_S });
+    const short = { maxRetentionS: 14 * DAY_S };
+    expect(verdict(observed({ late: unknown }, 10), short)).toEqual({
+      kind: "tooShort",
+      advisedS: undefined,
+    });
   });
 
   test("needs claims to show that a retention is long enough, as order statistics need them", () => {

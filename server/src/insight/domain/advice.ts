@@ -1,3 +1,4 @@
+import { latenessLimitMs } from "../../admin/usage/lateness.ts";
 import {
   type Interval,
   observationsNeeded,
@@ -78,7 +79,10 @@ export function adviseRetention(
   }));
   return {
     candidates,
-    verdict: observations.sinceMs === undefined ? { kind: "noClaims" } : judge(candidates, options),
+    verdict:
+      observations.sinceMs === undefined
+        ? { kind: "noClaims" }
+        : judge(candidates, options, [...latenessOf(observations)]),
   };
 }
 
@@ -100,12 +104,19 @@ function candidatesFor({ retentionS, minRetentionS, maxRetentionS }: AdviceOptio
   return [...new Set([...allowed, retentionS])].sort((a, b) => a - b);
 }
 
-function judge(candidates: readonly Candidate[], { retentionS, targetShare }: AdviceOptions): Verdict {
+/** The repeats of each `latenessBucket`. */
+type Lateness = readonly (readonly [bucket: number, repeats: number])[];
+
+function judge(
+  candidates: readonly Candidate[],
+  { retentionS, targetShare }: AdviceOptions,
+  lateness: Lateness,
+): Verdict {
   const inForce = candidates.find((candidate) => candidate.retentionS === retentionS);
   if (inForce?.evidence.kind !== "late") return { kind: "unproven" };
   const { late } = inForce.evidence;
   if (late.repeats > targetShare * late.claims)
-    return { kind: "tooShort", advisedS: longerThan(inForce, candidates, targetShare) };
+    return { kind: "tooShort", advisedS: longerThan(inForce, candidates, targetShare, lateness) };
   const advisedS = shorterThan(retentionS, candidates, targetShare);
   if (advisedS !== undefined) return { kind: "longerThanNeeded", advisedS };
   if (late.shareBound <= targetShare) return { kind: "enough" };
@@ -114,22 +125,29 @@ function judge(candidates: readonly Candidate[], { retentionS, targetShare }: Ad
 
 /**
  * Returns the shortest longer retention that is long enough, or under which no repeat was late; else the one with the fewest late repeats; else
- * the next one that is not known: how late repeats come is seen under it.
+ * the shortest one that was not observed long enough and lasts beyond the most of the late repeats that were seen.
  */
 function longerThan(
-  { retentionS, evidence: today }: Candidate,
+  inForce: Candidate,
   candidates: readonly Candidate[],
   targetShare: number,
+  lateness: Lateness,
 ): number | undefined {
-  const longer = candidates.filter((candidate) => candidate.retentionS > retentionS);
+  const longer = candidates.filter((candidate) => candidate.retentionS > inForce.retentionS);
   const isGood = ({ evidence }: Candidate) =>
     evidence.kind === "late" && (evidence.late.repeats === 0 || evidence.late.shareBound <= targetShare);
   // Estimates of different days: a longer retention can have more.
   const [fewest] = longer
-    .filter(({ evidence }) => lateAMonth(evidence) < lateAMonth(today))
+    .filter(({ evidence }) => lateAMonth(evidence) < lateAMonth(inForce.evidence))
     .sort((a, b) => lateAMonth(a.evidence) - lateAMonth(b.evidence));
-  return (longer.find(isGood) ?? fewest ?? longer.find(({ evidence }) => evidence.kind === "insufficient"))
-    ?.retentionS;
+  const caughtBy = ({ retentionS: limitS }: Candidate) =>
+    total(lateness, ([bucket, repeats]) =>
+      (latenessLimitMs(bucket) ?? Number.POSITIVE_INFINITY) <= limitS * 1000 ? repeats : 0,
+    );
+  const [most] = longer
+    .filter((each) => each.evidence.kind === "insufficient" && caughtBy(each) > caughtBy(inForce))
+    .sort((a, b) => caughtBy(b) - caughtBy(a));
+  return (longer.find(isGood) ?? fewest ?? most)?.retentionS;
 }
 
 function lateAMonth(evidence: Candidate["evidence"]): number {

@@ -95,8 +95,7 @@ export const RESOLUTIONS = {
   },
   forget: {
     answer: "Forget",
-    meaning:
-      "The record is removed, as if its key had never been claimed: a duplicate is a new operation. This cannot be undone.",
+    meaning: "The record and its attempts go: the next claim runs as the first one. It can't be undone.",
   },
 } satisfies Readonly<globalThis.Record<ResolutionKind, object>>;
 

@@ -42,7 +42,7 @@ export function ResultFields({ draft, change, isHttp = false }: ResultFieldsProp
       )}
       <TextArea
         label="Result"
-        help="Each of the records gets this same result, byte for byte, and so do its duplicates. Can be empty."
+        help="Stored with each record that happened, and replayed to its duplicates, byte for byte. Can be empty."
         problem={problems.text}
         rows={5}
         spellCheck={false}

@@ -25,6 +25,7 @@ import { useAmbiguousCount } from "../../parts/work-counts.ts";
 import { readFailure } from "../../session/failure.ts";
 import { Screen } from "../../shell/screen.tsx";
 import { useShortcut } from "../../shell/use-shortcut.ts";
+import common from "../../styles/common.module.css";
 import styles from "../../styles/screens.module.css";
 import { AnswersDialog } from "./answers-dialog.tsx";
 import { FILTERS, type Filters, linksOf, useReadAll, whichOf } from "./filters.ts";
@@ -34,7 +35,7 @@ import { Settled } from "./settled.tsx";
 
 const KINDS = ["complete", "release", "forget"] as const;
 
-/** The queue of ambiguous records, the oldest first: rows are chosen, and decided about together or by a file of answers. */
+/** The queue of ambiguous records, by owner: rows are chosen, and decided about together or by a file of answers. */
 export default function Ambiguous() {
   const filters = useQueueFilters();
   const [isImporting, setImporting] = useState(false);
@@ -56,7 +57,7 @@ export default function Ambiguous() {
   return (
     <Screen
       title="Ambiguous records"
-      lead="Their lease ended, and it is unknown whether the effect happened. Find out whether it happened, then record the answer. The oldest come first."
+      lead="Their lease ended, and it is unknown whether the effect happened. Find out whether it happened, then record the answer. By owner, the oldest first in each."
       actions={
         <>
           <button type="button" onClick={() => void save()}>
@@ -68,7 +69,7 @@ export default function Ambiguous() {
         </>
       }
     >
-      <FilterBar foldsNarrow>
+      <FilterBar>
         <NamespaceField value={filters.namespace} />
         <TextField label="Owner" name="owner" defaultValue={filters.owner} maxLength={MAX_OWNER_BYTES} />
         <TextField
@@ -94,9 +95,10 @@ function Queue({ filters }: { readonly filters: Filters }) {
   if (list.data === undefined) return <Unanswered query={list} rows={12} />;
   const { records, nextPageToken } = list.data;
   const where = nextPageToken === "" && token === "" ? "" : " on this page";
+  const counted = (rows: readonly Record[]) => `${formatNoun(rows.length, "record", "records")}${where}`;
   const groups = groupsOf(records).map(({ owner, rows }): RowGroup<Record> => {
     const [first] = rows;
-    const left = `${formatNoun(rows.length, "record", "records")}${where}`;
+    const left = counted(rows);
     return {
       name: `${owner || "no owner"}, ${left}, ${keyOf(first)}`,
       heading: <GroupHeading owner={owner} left={left} first={first} search={search} />,
@@ -117,7 +119,12 @@ function Queue({ filters }: { readonly filters: Filters }) {
         <Empty command={command}>{emptyText(filters, token)}</Empty>
       ) : (
         <DataTable
-          caption={`${formatNoun(records.length, "record", "records")}${where}. J and K lead from row to row, X selects, Y and N answer.`}
+          caption={
+            <>
+              {counted(records)}.{" "}
+              <span className={common.keys}>J and K lead from row to row, X selects, Y and N answer.</span>
+            </>
+          }
           columns={columnsOf(linksOf(list.data))}
           rows={groups.flatMap(({ rows }) => rows)}
           groups={groups}
@@ -189,15 +196,9 @@ function Decision({ records, filters, isOffered, clear }: DecisionProps) {
                 : `${chosen} selected`}
           </span>
           {isAll ? <ResolveButtons kinds={KINDS} ask={setKind} /> : buttons}
-          {isAll ? (
-            <button type="button" data-look="link" onClick={() => setAll(false)}>
-              Only selected ones
-            </button>
-          ) : (
-            <button type="button" data-look="link" onClick={() => setAll(true)}>
-              {all} that match
-            </button>
-          )}
+          <button type="button" data-look="link" onClick={() => setAll(!isAll)}>
+            {isAll ? "Only selected ones" : `${all} that match`}
+          </button>
         </section>
       )}
       {dialog}

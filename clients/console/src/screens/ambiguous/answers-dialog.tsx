@@ -14,6 +14,7 @@ import { useNotice } from "../../parts/notice.tsx";
 import { EMPTY_RESULT, isResolvable, resolutionMessage } from "../../parts/resolution/resolution.ts";
 import { useResolveEach } from "../../parts/resolution/resolve-each.ts";
 import { ResultFields } from "../../parts/resolution/result-fields.tsx";
+import { UserText } from "../../parts/user-text.tsx";
 import { readFailure } from "../../session/failure.ts";
 import type { ReadRecords } from "./filters.ts";
 
@@ -118,28 +119,31 @@ function PreviewText({ preview: { matched, open, problems, isCut } }: { readonly
       </>
     );
   }
-  const happened = answered.filter((each) => each.happened).length;
-  const skipped = [
-    [open, "without an answer"],
-    [settled.length, isCut ? "not among the oldest 10,000 ambiguous records" : "not ambiguous"],
-    [unclear.length, "in several namespaces: add the column namespace"],
-  ] as const;
+  const recordsWith = (happened: boolean) =>
+    answered.filter((each) => each.happened === happened).map(({ record }) => record);
+  const groups: readonly (readonly [readonly Pick<Record, "key" | "namespace">[], string])[] = [
+    [recordsWith(true), "happened: completed"],
+    [recordsWith(false), "did not happen: released, and the next claim performs them"],
+    [settled, `skipped: not ${isCut ? "among the oldest 10,000 ambiguous records" : "ambiguous"}`],
+    [unclear, "skipped: in several namespaces, add the column namespace"],
+  ];
   return (
-    <ul>
-      <li>
-        <strong>{happened}</strong> happened: completed
-      </li>
-      <li>
-        <strong>{answered.length - happened}</strong> did not happen: released, and the next claim performs
-        them
-      </li>
-      {skipped
-        .filter(([count]) => count > 0)
-        .map(([count, why]) => (
-          <li key={why}>
-            {count} skipped: {why}
-          </li>
-        ))}
-    </ul>
+    <>
+      {groups.map(([records, what]) => (
+        <details key={what} hidden={records.length === 0}>
+          <summary>
+            {records.length} {what}
+          </summary>
+          <ul>
+            {records.map(({ key, namespace }) => (
+              <li key={`${namespace}/${key}`}>
+                <UserText>{key}</UserText> {namespace && `in ${namespace}`}
+              </li>
+            ))}
+          </ul>
+        </details>
+      ))}
+      {open > 0 && <p>{open} skipped: without an answer</p>}
+    </>
   );
 }

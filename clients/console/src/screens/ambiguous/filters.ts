@@ -32,6 +32,17 @@ export function whichOf({ owner, checkpoint, before }: Filters) {
   return { owner, checkpoint, ...(leaseExpiredBefore && { leaseExpiredBefore }) };
 }
 
+/** Returns which records the filters mean in words, such as "in charges, of worker-3"; "" for all. */
+export function filterWords({ namespace, owner, checkpoint, before }: Filters): string {
+  const parts = [
+    namespace && `in ${namespace}`,
+    owner && `of ${owner}`,
+    checkpoint && `after ${checkpoint}`,
+    before && `ambiguous since before ${before}`,
+  ];
+  return parts.filter(Boolean).join(", ");
+}
+
 /** Returns the links to providers of a page of records, by namespace. */
 export function linksOf({ providerLinks }: ListRecordsResponse): ReadonlyMap<string, string> {
   return new Map(Object.entries(providerLinks));

@@ -19,7 +19,7 @@ import {
 } from "../../parts/resolution/resolution.ts";
 import { ResultFields } from "../../parts/resolution/result-fields.tsx";
 import { readFailure } from "../../session/failure.ts";
-import { type Filters, whichOf } from "./filters.ts";
+import { type Filters, filterWords, whichOf } from "./filters.ts";
 
 interface MatchingDialogProps {
   readonly filters: Filters;
@@ -74,23 +74,13 @@ export function MatchingDialog({ filters, kind, close }: MatchingDialogProps) {
       {isLowerBound && (
         <p>At least {records} match: there was no time to count all. Filter by a namespace or an owner.</p>
       )}
-      <p>{describe(filters)}</p>
+      <p>All ambiguous records {filterWords(filters) || "of the tenant"}.</p>
       <p>{meaning}</p>
       {kind === "complete" && <ResultFields draft={draft} change={setDraft} />}
       <p>A record that is no longer ambiguous when its turn comes is skipped.</p>
       <CliHint command={commandFor(filters, kind, draft)} />
     </ConfirmDialog>
   );
-}
-
-function describe({ namespace, owner, checkpoint, before }: Filters): string {
-  const parts = [
-    namespace && `in ${namespace}`,
-    owner && `of ${owner}`,
-    checkpoint && `after ${checkpoint}`,
-    before && `ambiguous since before ${before}`,
-  ].filter((part) => part !== "");
-  return `All ambiguous records ${parts.length === 0 ? "of the tenant" : parts.join(", ")}.`;
 }
 
 /** Returns the command line that counts the same records. */

@@ -42,6 +42,10 @@ export function useCreators(keys: readonly ApiKey[]): (id: string) => string | u
   const list = TenantAdminService.method.listAuditEvents;
   const byAdmins = useQuery(list, { ...span, action: "CreateApiKey" }, options);
   const byOperators = useQuery(list, { ...span, action: "CreateTenantApiKey" }, options);
-  const events = [...(byAdmins.data?.events ?? []), ...(byOperators.data?.events ?? [])];
-  return (id) => events.find(({ target }) => target === `api key ${id}`)?.actor;
+  return (id) => {
+    const actorOf = ({ data }: typeof byAdmins) =>
+      data?.events.find(({ target }) => target === `api key ${id}`)?.actor;
+    const operator = actorOf(byOperators);
+    return operator === undefined ? actorOf(byAdmins) : `operator ${operator}`;
+  };
 }

@@ -22,7 +22,7 @@ export default function Audit() {
       title="Audit"
       lead="Changes that were made, and changes that were refused. An event is never altered, and is kept for 400 days unless the operator chose another time."
     >
-      <FilterBar foldsNarrow>
+      <FilterBar>
         {fieldsOf(role).map(({ name, placeholder, maxLength }) => (
           <TextField
             key={name}

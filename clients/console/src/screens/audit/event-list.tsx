@@ -1,4 +1,5 @@
 import { type AuditEvent, AuditEvent_Outcome } from "@onceward/gen/onceward/v1/tenant_pb.ts";
+import { isByOperator } from "@onceward/words/audit-actions";
 import { Link } from "wouter";
 import { formatNoun } from "../../format/quantity.ts";
 import { type Column, DataTable } from "../../parts/data-table.tsx";
@@ -23,7 +24,7 @@ export function EventList({ events }: { readonly events: readonly AuditEvent[] }
     <DataTable
       caption={`${formatNoun(events.length, "event", "events")} on this page, newest first`}
       columns={[
-        ["When", ({ at }) => <Time at={at} />],
+        ["When", ({ at }) => <Time at={at} form="both" />],
         ...(role === "OPERATOR" ? [TENANT] : []),
         ["Actor", (event) => <Actor event={event} />],
         ["Action", (event) => <Given text={wordsOf(event)} otherwise="several" />],
@@ -40,13 +41,15 @@ export function EventList({ events }: { readonly events: readonly AuditEvent[] }
 /** The id of an API key, unlike a token's subject: it fits into a line. */
 const KEY_ID = /^[0-9a-z]{16}$/;
 
-/** Who did it: the label of a key before its id. */
-function Actor({ event: { actor, actorLabel } }: { readonly event: AuditEvent }) {
+/** Who did it: the label of a key before its id. A tenant gets no label of an operator's key. */
+function Actor({ event }: { readonly event: AuditEvent }) {
+  const { actor } = event;
   const { actor: own } = useSession();
-  const note = [actorLabel === "" ? "" : actor, actor === own ? "you" : ""].filter((part) => part !== "");
+  const name = event.actorLabel || (isByOperator(event) ? "operator" : "");
+  const note = [name === "" ? "" : actor, actor === own ? "you" : ""].filter((part) => part !== "");
   return (
     <div className={KEY_ID.test(actor) ? styles.keyId : undefined}>
-      <Given text={actorLabel || actor} otherwise="several" />
+      <Given text={name || actor} otherwise="several" />
       {note.length > 0 && <div className={common.note}>{note.join(", ")}</div>}
     </div>
   );

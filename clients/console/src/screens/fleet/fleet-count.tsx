@@ -14,10 +14,11 @@ export function useDiagnosis() {
   return useQuery(OperatorService.method.diagnose, {}, { staleTime: FRESH_MS, refetchInterval });
 }
 
-/** How many errors and warnings doctor finds, the worst of which is its first. */
+/** How many errors doctor finds, or else warnings: the worst is its first. */
 export default function FleetCount(): ReactNode {
   const { findings = [] } = useDiagnosis().data ?? {};
-  const problems = findings.filter(({ severity }) => severity > Finding_Severity.INFO);
-  const tone = problems[0]?.severity === Finding_Severity.ERROR ? "bad" : "attention";
-  return problems.length > 0 && <StateMark tone={tone} word={formatCount(problems.length)} />;
+  const worst = findings[0]?.severity ?? Finding_Severity.INFO;
+  const count = formatCount(findings.filter(({ severity }) => severity === worst).length);
+  const tone = worst === Finding_Severity.ERROR ? "bad" : "attention";
+  return worst > Finding_Severity.INFO && <StateMark tone={tone} word={count} />;
 }

@@ -9,7 +9,7 @@ import {
 import { degradedStates } from "@onceward/words/degraded";
 import { refusedBesideClaims } from "@onceward/words/refusals";
 import { formatLatency } from "@onceward/words/words";
-import { formatEstimate, formatNoun, formatShare } from "../../format/quantity.ts";
+import { formatNoun, formatRate, formatShare } from "../../format/quantity.ts";
 import { CliHint, Runbook } from "../../parts/copy-button.tsx";
 import { DataTable } from "../../parts/data-table.tsx";
 import { Facts } from "../../parts/facts.tsx";
@@ -67,7 +67,7 @@ function Content() {
   const here = info.data === undefined ? [] : [{ id: info.data.replicaId, degraded: info.data.degraded }];
   const replicas = list.data?.replicas ?? [];
   const perSecond = replicas.reduce((sum, { load }) => sum + (load?.operationsPerSecond ?? 0), 0);
-  const answer = [`${formatEstimate(perSecond)} operations a second`, ...nowOf(busiest.data?.tenants ?? [])];
+  const answer = [`${formatRate(perSecond)} operations a second`, ...nowOf(busiest.data?.tenants ?? [])];
   return (
     <div aria-busy={list.isPlaceholderData}>
       <Degraded replicas={[...here, ...replicas]} answer={answer} finding={worstFinding(diagnosis.data)} />

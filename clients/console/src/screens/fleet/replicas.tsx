@@ -3,7 +3,7 @@ import type { Replica, ReplicaLoad } from "@onceward/gen/onceward/v1/operator_pb
 import { degradedWords } from "@onceward/words/degraded";
 import type { ReactNode } from "react";
 import { formatDuration } from "../../format/duration.ts";
-import { formatCount, formatEstimate } from "../../format/quantity.ts";
+import { formatCount, formatRate } from "../../format/quantity.ts";
 import { formatRelative } from "../../format/time.ts";
 import { type Column, type Columns, DataTable } from "../../parts/data-table.tsx";
 import { Empty } from "../../parts/list-states.tsx";
@@ -60,7 +60,7 @@ export function Replicas({ replicas, hereId, readAt }: ReplicasProps) {
 
 /** A replica has no load before its first heartbeat. */
 const LOAD_COLUMNS: readonly Column<Replica>[] = [
-  load("Per second", ({ operationsPerSecond }) => formatEstimate(operationsPerSecond)),
+  load("Per second", ({ operationsPerSecond }) => formatRate(operationsPerSecond)),
   load("In flight", ({ callsInFlight }) => formatCount(callsInFlight)),
   load("Connections", ({ connections }) => formatCount(connections)),
   load("Pool busy", ({ poolBusy, poolSize, poolAwaited }) => (

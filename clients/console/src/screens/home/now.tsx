@@ -2,7 +2,7 @@ import { durationMs } from "@bufbuild/protobuf/wkt";
 import type { UsageNow } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { rateWords, refusalWords } from "@onceward/words/refusals";
 import { formatLatency } from "@onceward/words/words";
-import { formatCount, formatEstimate } from "../../format/quantity.ts";
+import { formatCount, formatRate } from "../../format/quantity.ts";
 import { DataTable } from "../../parts/data-table.tsx";
 
 /** Returns the last minute in words. */
@@ -21,7 +21,7 @@ export function NowTable({ namespaces }: { readonly namespaces: readonly UsageNo
       rowKey={({ namespace }) => namespace}
       columns={[
         ["Namespace", ({ namespace }) => namespace || "Without one"],
-        ["Claims a second", ({ claimsPerSecond }) => formatEstimate(claimsPerSecond), "number"],
+        ["Claims a second", ({ claimsPerSecond }) => formatRate(claimsPerSecond), "number"],
         ["Duplicates stopped", ({ duplicates }) => formatCount(duplicates), "number"],
         ["Refused", (now) => refusalWords(now).join(", ") || "–"],
         ["p50", ({ medianLatency }) => latency(medianLatency), "number"],

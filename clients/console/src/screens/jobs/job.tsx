@@ -75,9 +75,9 @@ function JobFacts({ job }: { readonly job: RecordJob }) {
           </>
         ),
         Audit: <Link href={auditPathOf(job)}>Audit events of this change</Link>,
-        Created: <Time at={createdAt} />,
-        [state === RecordJob_State.WAITING ? "Begins" : "Began"]: <Time at={startsAt} />,
-        Finished: <Time at={finishedAt} />,
+        Created: <Time at={createdAt} form="both" />,
+        [state === RecordJob_State.WAITING ? "Begins" : "Began"]: <Time at={startsAt} form="both" />,
+        Finished: <Time at={finishedAt} form="both" />,
       }}
     />
   );

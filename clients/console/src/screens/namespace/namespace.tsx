@@ -69,7 +69,7 @@ function NamespaceOf({ name }: { readonly name: string }) {
           {namespace !== undefined && (
             <section>
               <h2>Delete</h2>
-              <p>Removes the own values, and the namespace from the list of declared ones.</p>
+              <p>Removes its own values. If it has records, it can only be deleted together with them.</p>
               <button type="button" data-look="danger" onClick={() => setDeleting(true)}>
                 Delete the policy
               </button>
@@ -148,7 +148,7 @@ function RecordsNote({ records, force, setForce }: RecordsNoteProps) {
         It has {prefix}
         {formatNoun(count, "record", "records")}
         {ambiguous > 0n && `, of which ${formatNoun(ambiguous, "is", "are")} ambiguous`}: it can only be
-        deleted together with them.
+        deleted together with them: their keys are forgotten.
       </p>
       <label className={styles.tick}>
         <input type="checkbox" checked={force} onChange={(event) => setForce(event.target.checked)} />

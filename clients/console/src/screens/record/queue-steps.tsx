@@ -5,6 +5,7 @@ import { Link, useLocation } from "wouter";
 import { pageHref, useQueryText } from "../../parts/pages.ts";
 import { useShortcut } from "../../shell/use-shortcut.ts";
 import common from "../../styles/common.module.css";
+import { filterWords } from "../ambiguous/filters.ts";
 import { groupsOf, useQueue, useQueueFilters } from "../ambiguous/queue.ts";
 
 /** The path of the queue, below which its records are. */
@@ -35,11 +36,10 @@ export function useQueueSteps(record: Record | undefined) {
     const hrefOf = (row: Record | undefined) =>
       row && recordHref(row.namespace, row.key, "ambiguous", search);
     const { nextPageToken: token } = data;
-    const isFiltered = Object.values(filters).some((text) => text !== "");
-    const named = isFiltered ? "records that match" : "ambiguous records";
     const previous = hrefOf(rows[at - 1]);
     known.current = {
-      position: `${at + 1} of ${rows.length} ${named}${token && " on this page"}`,
+      position:
+        `${at + 1} of ${rows.length} ambiguous records ${token && "on this page "}${filterWords(filters)}`.trim(),
       ...(previous && { previous }),
       next: hrefOf(rows[at + 1]) ?? (token === "" ? queue : `${QUEUE_PATH}${pageHref(search, token)}`),
     };
@@ -49,7 +49,7 @@ export function useQueueSteps(record: Record | undefined) {
   useShortcut("k", "Record before", () => previous && navigate(previous));
   const nav = (
     <nav aria-label="Queue" className={common.links}>
-      <Link href={queue}>All ambiguous records</Link>
+      <Link href={queue}>Back to the list</Link>
       {previous !== undefined && <Link href={previous}>Previous (K)</Link>}
       <Link href={next}>Next (J)</Link>
       <span className={common.quiet}>{position}</span>

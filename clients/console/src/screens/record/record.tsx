@@ -1,6 +1,5 @@
 import { Code } from "@connectrpc/connect";
 import { useQuery } from "@connectrpc/connect-query";
-import { Record_State } from "@onceward/gen/onceward/v1/record_pb.ts";
 import { type GetRecordResponse, TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import { recordOf } from "@onceward/words/record-address";
 import { describeLease, type Lease, leaseOf } from "@onceward/words/record-lease";
@@ -11,7 +10,7 @@ import { CliHint, CopyButton } from "../../parts/copy-button.tsx";
 import { Empty, Unanswered } from "../../parts/list-states.tsx";
 import { LookupLink } from "../../parts/lookup-link.tsx";
 import { RecordStateMark } from "../../parts/record-state.tsx";
-import { RESOLUTIONS } from "../../parts/resolution/resolution.ts";
+import { RESOLUTIONS, resolutionsOf } from "../../parts/resolution/resolution.ts";
 import { useResolution } from "../../parts/resolution/resolve-dialog.tsx";
 import { useNow } from "../../parts/time.tsx";
 import { UserText } from "../../parts/user-text.tsx";
@@ -119,12 +118,11 @@ function RecordContent({ reply, history, next }: RecordContentProps) {
         <p>{describeLease(record, now)}</p>
         {providerLink !== "" && <LookupLink template={providerLink} record={record} />}
         {buttons}
-        {record.state === Record_State.AMBIGUOUS &&
-          [RESOLUTIONS.complete, RESOLUTIONS.release].map(({ answer, meaning }) => (
-            <p key={answer} className={common.quiet}>
-              {answer}: {meaning}
-            </p>
-          ))}
+        {resolutionsOf(record).map((kind) => (
+          <p key={kind} className={common.quiet}>
+            {RESOLUTIONS[kind].answer}: {RESOLUTIONS[kind].meaning}
+          </p>
+        ))}
       </div>
       <div className={styles.halves}>
         <div>

@@ -43,7 +43,7 @@ export default function Records() {
   return (
     <Screen title="Records" lead="What Onceward remembers of each key.">
       {search !== "" && <SearchResults key={search} text={search} />}
-      <FilterBar foldsNarrow more={<MoreFilters filters={filters} />}>
+      <FilterBar more={<MoreFilters filters={filters} />}>
         <NamespaceField value={filters.namespace} />
         <SelectField
           label="State"

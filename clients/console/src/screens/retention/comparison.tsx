@@ -40,8 +40,8 @@ function rowsOf(today: Proposal, proposed: Proposal): readonly Row[] {
     row("Late duplicates a month", ({ evidence }) => formatLate(evidence), lateDifference(today, proposed)),
     row("Days with a late duplicate", describeDays),
     row("Claims with a late duplicate", oneIn),
-    row("Records kept", ({ records }) => formatWhole(records), moreRecords),
-    row("Size of their rows", ({ bytes }) => formatSize(bytes), moreBytes),
+    row("Records kept, estimated", ({ records }) => formatWhole(records), moreRecords),
+    row("Size of their rows, estimated", ({ bytes }) => formatSize(bytes), moreBytes),
   ];
 }
 

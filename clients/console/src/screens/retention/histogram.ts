@@ -9,10 +9,10 @@ export interface Bar {
   readonly perMonth: number;
 }
 
-/** Times that people say, about three in a decade. */
+/** Times that people say; from an hour on, the retentions that are advised: what one catches is never a part of a bar. */
 const EDGES_MS = [
-  ...[1_000, 10_000, MINUTE_MS, 10 * MINUTE_MS, HOUR_MS, 3 * HOUR_MS, 6 * HOUR_MS, 12 * HOUR_MS],
-  ...[DAY_MS, 2 * DAY_MS, 4 * DAY_MS, 7 * DAY_MS, 14 * DAY_MS, 30 * DAY_MS, 90 * DAY_MS, 400 * DAY_MS],
+  ...[1_000, 10_000, MINUTE_MS, 10 * MINUTE_MS, HOUR_MS, 6 * HOUR_MS, 12 * HOUR_MS],
+  ...[1, 2, 3, 7, 14, 30, 60, 90, 180, 400].map((days) => days * DAY_MS),
 ];
 
 /** Returns the bars of a survival curve, with a limit at `cutMs`, so that no bar lies on both sides of a retention. */

@@ -8,7 +8,7 @@ import {
   shareWords,
 } from "@onceward/words/quota-use";
 import { refusalWords } from "@onceward/words/refusals";
-import { formatCount, formatEstimate } from "../../format/quantity.ts";
+import { formatCount, formatRate } from "../../format/quantity.ts";
 import { type Mark, StateMark } from "../../parts/state-mark.tsx";
 import { Time } from "../../parts/time.tsx";
 import styles from "../../styles/charts.module.css";
@@ -26,12 +26,12 @@ export const FULLNESS_MARKS: Readonly<Record<Fullness, Mark>> = {
 /** The use of a quota in words, with a bar if it is limited. The words say everything that the bar shows. */
 export function QuotaBar({ quota, use }: { readonly quota: MeasuredQuota; readonly use: QuotaUse }) {
   const { used, limit, fullness } = use;
-  if (used === undefined || limit === undefined)
-    return <span className={common.quiet}>{used === undefined ? "Counted once limited" : amountWords(quota, used)}</span>;
+  const amount = used === undefined ? "Counted once limited" : amountWords(quota, used);
+  if (used === undefined || limit === undefined) return <span className={common.quiet}>{amount}</span>;
   return (
     <div className={styles.quota}>
       <span>
-        {amountWords(quota, used)} of {amountWords(quota, limit)}, {shareWords(used, limit)}
+        {amount} of {amountWords(quota, limit)}, {shareWords(used, limit)}
       </span>
       <svg viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true">
         <rect className={styles.track} width="100" height="4" />
@@ -56,10 +56,8 @@ export function NowRate({ usage: { now, quotas } }: { readonly usage: TenantUsag
   const limit = quotas?.operationsPerSecond;
   return (
     <>
-      {formatEstimate(now?.claimsPerSecond ?? 0)} a second
-      {now !== undefined && now.refusedPerSecond > 0 && (
-        <div>{formatEstimate(now.refusedPerSecond)} refused</div>
-      )}
+      {formatRate(now?.claimsPerSecond ?? 0)} a second
+      {now !== undefined && now.refusedPerSecond > 0 && <div>{formatRate(now.refusedPerSecond)} refused</div>}
       {limit !== undefined && <div className={common.quiet}>limit {formatCount(limit)}</div>}
     </>
   );

@@ -71,7 +71,7 @@ export function TenantList() {
 const COLUMNS: Columns<TenantUsage> = [
   ["Tenant", ({ tenant }) => tenant],
   ["Claims now", (usage) => <NowRate usage={usage} />, "number"],
-  ["Refused", (usage) => <Refused usage={usage} />],
+  ["Refused", (usage) => <Refused usage={usage} />, "number"],
   ["Claims", ({ recentClaims }) => formatCount(recentClaims), "number"],
   use("liveRecords"),
   use("storedBytes"),
@@ -82,5 +82,6 @@ function use(quota: MeasuredQuota): Column<TenantUsage> {
   return [
     asTitle(quotaName(quota)),
     (usage) => <QuotaBar quota={quota} use={quotaUse(quota, usage, usage.quotas ?? {})} />,
+    "number",
   ];
 }
