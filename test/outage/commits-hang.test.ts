@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from "vitest";
 import { migrate } from "../../server/src/database/migrate.ts";
 import { connectClient } from "../support/calls/clients.ts";
-import { errorOf } from "../support/calls/errors.ts";
+import { describeError, errorOf, type SeenError } from "../support/calls/errors.ts";
 import { openDatabase } from "../support/database/database.ts";
 import { useOwnPostgres } from "../support/database/own-postgres.ts";
 import { readMetrics } from "../support/servers/metrics.ts";
@@ -46,8 +46,10 @@ test("while commits hang, a replica says that the database is away, without more
   await claim();
 
   await setStandby("lost");
-  // Each call leaves a commit that hangs, until those have all places of the pool.
-  const refused = Promise.all(Array.from({ length: POOL_SIZE }, () => errorOf(claim())));
+  // Each caller leaves a commit that hangs, until those have all places of the pool. The checkpointer reads the setting some time
+  // after the reload: until then, commits end.
+  const refusal = (): Promise<SeenError> => claim().then(refusal, describeError);
+  const refused = Promise.all(Array.from({ length: POOL_SIZE }, refusal));
   await expect.poll(isAway, PATIENCE).toBe(1);
   for (const { reason } of await refused) expect(reason).toBe("DATABASE_UNAVAILABLE");
   for (let call = 0; call < 2; call++) {
