@@ -40,15 +40,6 @@ export function onlyValue<Value>(settled: readonly Settled<Value>[]): Value {
   return only;
 }
 
-/** Returns what `work` returns, or the error that it throws. */
-export function settle<Value>(work: () => Value): Settled<Value> {
-  try {
-    return work();
-  } catch (error) {
-    return new Rejected(error);
-  }
-}
-
 /** Maps each value. An error that `map` throws rejects only that operation; earlier errors stay. */
 export function mapSettled<Value, Mapped>(
   settled: readonly Settled<Value>[],

@@ -1,6 +1,6 @@
 import type { Runner } from "../../database/pool.ts";
 import { clockMoved, type DatabaseClock } from "../../domain/database-clock.ts";
-import { type Deadline, Rejected, settlePending } from "../../domain/operation.ts";
+import { type Deadline, settlePending } from "../../domain/operation.ts";
 import {
   createBatchedWrite,
   type WriteOutcome,
@@ -98,8 +98,6 @@ export function createClaimRecords(
           : answerUngranted(outcome, afterLoss(command), databaseClock.latestMs()),
       takeOver,
     );
-    if (!outcomes.some((outcome) => !(outcome instanceof Rejected) && outcome.kind === "completed"))
-      return outcomes;
     let room: ReplyRoom | undefined;
     return await settlePending(outcomes, (outcome) => {
       if (outcome.kind !== "completed" || outcome.record === undefined) return undefined;

@@ -7,7 +7,7 @@ import {
   withLoadedPolicies,
 } from "../../access/authority.ts";
 import type { Answer, BatchHandler, Call } from "../../access/call.ts";
-import { mapSettled, onlyValue, Rejected, type Settled, settle } from "../../domain/operation.ts";
+import { mapSettled, onlyValue, Rejected, type Settled } from "../../domain/operation.ts";
 import { reasonName, refusalClass } from "../../domain/refusal.ts";
 import { type CacheEpoch, cacheEpochOf, databaseNowMs } from "../../domain/tenant.ts";
 import { ReasonClass } from "../../gen/onceward/v1/facts_pb.ts";
@@ -173,10 +173,9 @@ function createClaimSteps(options: ClaimsOptions) {
   /** Answers the claims whose completions are in memory. */
   function replay(commands: readonly Settled<ClaimCommand>[], call: Call): Replays {
     const epoch = cacheEpochOf(call.principal);
-    return commands.map((command) => {
-      if (command instanceof Rejected) return command;
+    return mapSettled(commands, (command) => {
       const completion = epoch && replayCache.findInMemory(command.id, epoch);
-      return completion && settle(() => answerFromCompletion(completion, command));
+      return completion && answerFromCompletion(completion, command);
     });
   }
 
@@ -198,12 +197,9 @@ function createDecideRest({ records, admission, replayCache }: ClaimsOptions) {
     );
     if (lookups.every((lookup) => lookup === undefined)) return replays;
     const found = await Promise.all(lookups);
-    return replays.map((replay, index) => {
+    return mapSettled(commands, (command, index) => {
       const completion = found[index];
-      return (
-        replay ??
-        (completion && settle(() => answerFromCompletion(completion, commands[index] as ClaimCommand)))
-      );
+      return replays[index] ?? (completion && answerFromCompletion(completion, command));
     });
   }
 

@@ -103,8 +103,8 @@ export function createBatchedWrite<
   });
   return async (ops, deadline) => {
     const outcomes = await writes.submitAll(ops, deadline);
-    if (!outcomes.some(isNotWritten)) return outcomes as readonly Settled<WriteOutcome<Written>>[];
     const notWritten = indexesOf(outcomes, isNotWritten);
+    if (notWritten.length === 0) return outcomes as readonly Settled<WriteOutcome<Written>>[];
     const found = mapSettled(
       await readings.submitAll(
         notWritten.map((index) => (ops[index] as Op).id),
@@ -123,10 +123,11 @@ function attempts<Written>(
   written: readonly Settled<Written | undefined>[],
   decidedAtMs: number | undefined,
 ): readonly Settled<Attempt<Written>>[] {
-  return written.map((record) => {
-    if (record instanceof Rejected) return record;
-    return record === undefined ? { applied: undefined, decidedAtMs } : { applied: true, record };
-  });
+  return mapSettled(
+    written,
+    (record): Attempt<Written> =>
+      record === undefined ? { applied: undefined, decidedAtMs } : { applied: true, record },
+  );
 }
 
 function isNotWritten(attempt: Settled<Attempt<unknown>>): boolean {
@@ -159,10 +160,8 @@ export async function writeAll<Op, Answer extends { readonly kind: string }, Wri
 ): Promise<readonly Settled<Exclude<Answer, Contended>>[]> {
   const outcomes = await write(ops, deadline);
   const settled = mapSettled(outcomes, (outcome, index) => answer(outcome, ops[index] as Op));
-  const isContended = (each: (typeof settled)[number]) =>
-    !(each instanceof Rejected) && each.kind === "contended";
-  if (!settled.some(isContended)) return settled as Settled<Exclude<Answer, Contended>>[];
-  const contended = indexesOf(settled, isContended);
+  const contended = indexesOf(settled, (each) => !(each instanceof Rejected) && each.kind === "contended");
+  if (contended.length === 0) return settled as Settled<Exclude<Answer, Contended>>[];
   const rest = contended.map((index) => ops[index] as Op);
   const retried =
     attempts === 1

@@ -41,22 +41,25 @@ export class FairQueue<Item> {
   /** The same lanes in the order of their turns. None is empty. */
   #lanesInOrder: Lane<Item>[] = [];
   readonly #inFlight = new Map<number, number>();
-  /** The items in all lanes. A field, not a getter: the batcher asks several times for each operation. Only the queue sets it. */
-  size = 0;
+  #size = 0;
 
   constructor(options: FairQueueOptions) {
     this.#options = options;
+  }
+
+  get size(): number {
+    return this.#size;
   }
 
   /** Appends an item to its tenant's lane. Returns false if the lane is full. */
   push(tenant: number, item: Item): boolean {
     const lane = this.#lanes.get(tenant);
     // A tenant may queue as many items as it leaves free, so that one more tenant always finds room.
-    if ((lane?.items.length ?? 0) >= this.#options.maxItems - this.size) return false;
+    if ((lane?.items.length ?? 0) >= this.#options.maxItems - this.#size) return false;
     const own = lane ?? this.#addLane(tenant);
     own.items.push(item);
     own.pushed++;
-    this.size++;
+    this.#size++;
     return true;
   }
 
@@ -121,7 +124,7 @@ export class FairQueue<Item> {
       const item = lane.items[lane.next++] as Item;
       const decision = decide(item);
       if (decision === "keep") lane.kept.push(item);
-      else this.size--;
+      else this.#size--;
       if (decision === "take") {
         lane.credit--;
         lane.inFlight++;

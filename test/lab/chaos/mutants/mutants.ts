@@ -270,8 +270,8 @@ function rowOf(`,
     replacements: [
       {
         file: "records/claim/claim.ts",
-        from: "settle(() => answerFromCompletion(completion, command));",
-        to: "settle(() => answerFromCompletion(completion, { ...command, fingerprint: undefined }));",
+        from: "return completion && answerFromCompletion(completion, command);",
+        to: "return completion && answerFromCompletion(completion, { ...command, fingerprint: undefined });",
       },
     ],
     faults: [],
