@@ -2,7 +2,7 @@ import type { Logger } from "pino";
 import type { Admission } from "./access/admission.ts";
 import type { Authenticator } from "./access/authenticate.ts";
 import type { Config } from "./config/config.ts";
-import type { Pool } from "./database/pool.ts";
+import type { Pool, Runner } from "./database/pool.ts";
 import type { ServerFacts } from "./database/replicas.ts";
 import type { DatabaseClock } from "./domain/database-clock.ts";
 import type { AdministrationPool } from "./records/engine/administration-pool.ts";
@@ -12,6 +12,9 @@ import type { BackgroundTask } from "./telemetry/background-metrics.ts";
 import type { Metrics } from "./telemetry/metrics.ts";
 import type { TenantLabels } from "./telemetry/tenant-labels.ts";
 import type { Pipeline } from "./transport/pipeline.ts";
+
+/** Removes, in a transaction, what features have stored of a namespace's keys. */
+export type ForgetKeys = (transaction: Runner, tenantId: number, namespace: string) => Promise<void>;
 
 /** What features use of a replica. */
 export interface CoreParts {
@@ -41,6 +44,7 @@ export interface CoreParts {
     /** Returns what the last heartbeat read; undefined before the first one. */
     readonly lastBeaten: () => ServerFacts | undefined;
   };
+  readonly forgetKeys: ForgetKeys;
   /** Wakes the calls that wait for a record, on every replica. */
   readonly onSettled: (name: string) => void;
   /** Returns the handler of a task's errors. A failed task is retried at its next interval. */

@@ -16,7 +16,6 @@ import { listUndeclaredNamespaces } from "./namespaces/list-undeclared-namespace
 import { updateNamespace } from "./namespaces/update-namespace.ts";
 import { countAmbiguousRecords } from "./records/count-ambiguous-records.ts";
 import { countRecords } from "./records/count-records.ts";
-import type { ForgetKeys } from "./records/forget-records.ts";
 import { getRecord } from "./records/get-record.ts";
 import { listRecords } from "./records/list-records.ts";
 import { resolveAmbiguousRecords } from "./records/resolve-ambiguous-records.ts";
@@ -31,29 +30,27 @@ import { listTenants } from "./tenants/list-tenants.ts";
 import { resumeTenant, suspendTenant } from "./tenants/suspend-tenant.ts";
 import { updateTenant } from "./tenants/update-tenant.ts";
 import { updateTenantLimits } from "./tenants/update-tenant-limits.ts";
+import { getUsage } from "./usage/get-usage.ts";
+import { getUsageNow } from "./usage/get-usage-now.ts";
+import { listTenantUsage } from "./usage/list-tenant-usage.ts";
 
-/**
- * Returns the RPCs that administer tenants, namespaces, API keys and records.
- *
- * @param forgetKeys forgets what features keep of a deleted namespace's keys.
- */
-export function administrationRoutes(core: CoreParts, forgetKeys: ForgetKeys): readonly Route[] {
+/** Returns the RPCs that administer tenants, namespaces, API keys and records, and show their use. */
+export function administrationRoutes(core: CoreParts): readonly Route[] {
   return [
     ...routesOf(IdentityService, createIdentityService(core.config)),
     ...tenantAdminRoutes(core, {
       ...{ getTenant, updateTenant, listAuditEvents },
-      ...{ getNamespace, listNamespaces, listUndeclaredNamespaces, updateNamespace },
-      ...{ deleteNamespace: deleteNamespace(forgetKeys) },
+      ...{ getNamespace, listNamespaces, listUndeclaredNamespaces, updateNamespace, deleteNamespace },
       ...{ getRecord, listRecords, countRecords, resolveRecord },
       ...{ countAmbiguousRecords, resolveAmbiguousRecords },
       ...{ getRecordJob, listRecordJobs, cancelRecordJob },
-      ...{ createApiKey, listApiKeys, revokeApiKey },
+      ...{ createApiKey, listApiKeys, revokeApiKey, getUsage, getUsageNow },
     }),
     ...operatorRoutes(core, {
       ...{ getTenant: getAnyTenant, listTenants, createTenant, updateTenantLimits },
       ...{ suspendTenant, resumeTenant, deleteTenant },
       ...{ createTenantApiKey, createOperatorApiKey, listOperatorApiKeys, revokeOperatorApiKey },
-      ...{ listAuditEvents: listAllAuditEvents, getServerInfo, listReplicas },
+      ...{ listAuditEvents: listAllAuditEvents, getServerInfo, listReplicas, listTenantUsage },
     }),
   ];
 }

@@ -22,6 +22,7 @@ function administrationParts(core: CoreParts) {
     /** Keys the digests of API keys, and the hashes of records' keys. */
     pepper: config.ONCEWARD_API_KEY_PEPPER,
     recordTarget: createRecordTarget(config.ONCEWARD_API_KEY_PEPPER),
+    forgetKeys: core.forgetKeys,
     /** Wakes the calls that wait for a record, on every replica. */
     onSettled: core.onSettled,
     /** The configuration without its secrets. */

@@ -4,7 +4,6 @@ import { Authenticator } from "../access/authenticate.ts";
 import { configuredPeppers } from "../access/pepper.ts";
 import { createStorageTotals } from "../access/storage-totals.ts";
 import { createJobs } from "../admin/jobs/create-jobs.ts";
-import type { ForgetKeys } from "../admin/records/forget-records.ts";
 import { administrationRoutes } from "../admin/routes.ts";
 import { createUsage } from "../admin/usage/create-usage.ts";
 import { createDegradedStates } from "../background/degraded.ts";
@@ -12,7 +11,7 @@ import { createHeartbeat } from "../background/heartbeat.ts";
 import { createKeyUse } from "../background/key-use.ts";
 import { createSuspendWatch } from "../background/suspend-watch.ts";
 import { withCurrentUrls } from "../config/config.ts";
-import type { CoreParts } from "../core-parts.ts";
+import type { CoreParts, ForgetKeys } from "../core-parts.ts";
 import { doctorRoutes } from "../doctor/doctor.ts";
 import { createRecordTarget } from "../domain/record-target.ts";
 import { IdempotencyService } from "../gen/onceward/v1/idempotency_pb.ts";
@@ -74,7 +73,7 @@ export function compose(facts: Facts, unreadyReasons: () => readonly string[]) {
   const usage = createUsage(core);
   const insight = createInsight(core);
   const keyHistory = createKeyHistory(core);
-  const jobs = createJobs(core, forgetKeys);
+  const jobs = createJobs(core);
   const hooks = joinHooks([usage.hooks, insight.hooks, keyHistory.hooks]);
   events.on("refusedByQuota", (tenantId, cause, mode, namespace) => {
     if (namespace !== undefined) hooks.limited({ tenantId, namespace }, cause, mode);
@@ -82,10 +81,9 @@ export function compose(facts: Facts, unreadyReasons: () => readonly string[]) {
   const ports = createCallersPorts(facts, {
     routes: [
       ...idempotencyRoutes(facts, core, hooks, { cache, waiters }),
-      ...usage.routes,
       ...insight.routes,
       ...keyHistory.routes,
-      ...administrationRoutes(core, forgetKeys),
+      ...administrationRoutes(core),
       ...doctorRoutes(core),
     ],
     pipeline: facts.traced.pipeline(core.pipeline),
@@ -223,7 +221,7 @@ function composeCore(
   const core: CoreParts = {
     ...facts,
     ...options,
-    ...{ admission, authenticator },
+    ...{ admission, authenticator, forgetKeys },
     administrationPool: traced.administrationPool(pools.administrationPool),
     tasks: pools,
     values: stored.values,

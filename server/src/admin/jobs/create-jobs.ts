@@ -1,10 +1,9 @@
 import type { CoreParts } from "../../core-parts.ts";
 import { createAmbiguousCounter } from "../records/ambiguous-counter.ts";
-import type { ForgetKeys } from "../records/forget-records.ts";
 import { createJobWorker } from "./worker.ts";
 
 /** Changes many records in the background, and counts those that are ambiguous. */
-export function createJobs(core: CoreParts, forgetKeys: ForgetKeys) {
+export function createJobs(core: CoreParts) {
   const { administrationPool } = core.tasks;
   const { databaseClock, onFailed, tenantLabels } = core;
   const worker = createJobWorker({
@@ -12,7 +11,6 @@ export function createJobs(core: CoreParts, forgetKeys: ForgetKeys) {
     pool: administrationPool.forTask("jobs"),
     encryption: core.values,
     onFailed: onFailed("record_jobs"),
-    forgetKeys,
   });
   const ambiguous = createAmbiguousCounter({
     pool: administrationPool.forTask("counts"),

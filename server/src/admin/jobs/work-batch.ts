@@ -1,9 +1,10 @@
+import type { ForgetKeys } from "../../core-parts.ts";
 import { limitLocks } from "../../database/limit-locks.ts";
 import type { Pool, Runner } from "../../database/pool.ts";
 import { clockMoved, type DatabaseClock, UNCHECKED_CLOCK } from "../../domain/database-clock.ts";
 import { PLAIN_VALUES, type RecordValues } from "../../records/engine/record-values.ts";
 import type { RecordId } from "../../records/record.ts";
-import { type ForgetKeys, forgetPage, raiseCacheGeneration, removePage } from "../records/forget-records.ts";
+import { forgetPage, raiseCacheGeneration, removePage } from "../records/forget-records.ts";
 import { nextNamespace, type PageOutcome, type RecordPage } from "../records/record-page.ts";
 import { removeTenantBatch } from "../tenants/remove-tenant.ts";
 import { advanceRecordJob, type JobProgress, type TakenJob, takeRecordJob } from "./job-queue.ts";

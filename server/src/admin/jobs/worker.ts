@@ -4,7 +4,6 @@ import type { Runner } from "../../database/pool.ts";
 import type { Statements } from "../../records/engine/administration-pool.ts";
 import type { RecordValues } from "../../records/engine/record-values.ts";
 import { recordName } from "../../records/record.ts";
-import type { ForgetKeys } from "../records/forget-records.ts";
 import { createJobScheduler } from "./scheduler.ts";
 import { workBatch } from "./work-batch.ts";
 
@@ -22,7 +21,7 @@ export function createJobWorker(
     readonly pool: Statements;
     readonly encryption: RecordValues;
     readonly onFailed: (error: unknown) => void;
-    readonly forgetKeys?: ForgetKeys;
+    readonly forgetKeys?: CoreParts["forgetKeys"];
     readonly intervalMs?: number;
   },
 ): Repeating {

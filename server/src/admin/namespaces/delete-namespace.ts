@@ -10,48 +10,41 @@ import { checkEtag } from "../etags.ts";
 import { recordJobMessage } from "../jobs/record-job.ts";
 import { newRecordJob } from "../jobs/record-jobs.ts";
 import { lockOwnTenant, tenantOfNamespace } from "../own-tenant.ts";
-import type { ForgetKeys } from "../records/forget-records.ts";
 import type { TenantRpc } from "../services.ts";
 import { findNamespaceResource, namespaceEtag, namespaceNotFound } from "./namespaces.ts";
 
-/**
- * Returns the command that deletes a namespace's policy, and forgets its records.
- *
- * @param forgetKeys forgets what features keep of the namespace's keys.
- */
-export function deleteNamespace(forgetKeys: ForgetKeys): TenantRpc<"deleteNamespace"> {
-  return async ({ name, etag, force }, call, parts) => {
-    const own = tenantOfNamespace(name, "name", call);
-    const runner = parts.pool.of(call);
-    // Before the tenant's row is locked: rows that were deleted, but not vacuumed yet, are read, too. Claims take no lock either.
-    const mayBeLive = await mayHaveLiveRecords(runner, own.id, name, parts.databaseClock.latestMs());
-    const job = await runner.transaction(async (transaction) => {
-      const tenant = await lockOwnTenant(transaction, own);
-      const was = await findNamespaceResource(transaction, own.id, name);
-      if (was === undefined) throw namespaceNotFound();
-      checkEtag(etag, namespaceEtag(was));
-      if (mayBeLive && !force) {
-        throw new Refusal(
-          "NAMESPACE_NOT_EMPTY",
-          "The namespace has records, or rows that are not deleted yet; with force they are forgotten.",
-        );
-      }
-      await transaction.run(deletePolicy, [own.id, name]);
-      await forgetKeys(transaction, own.id, name);
-      const forget = { namespace: name, work: { kind: "FORGET" }, delayMs: 0 } as const;
-      const job = mayBeLive ? await newRecordJob(transaction, parts, tenant, forget) : undefined;
-      await recordChange(transaction, call, {
-        action: "DeleteNamespace",
-        target: `namespace ${name}`,
-        before: fieldsOf(was.policy),
-        ...(job && { after: { recordJob: String(job.id) } }),
-      });
-      return job;
+/** Deletes a namespace's policy, and forgets its records. */
+export const deleteNamespace: TenantRpc<"deleteNamespace"> = async ({ name, etag, force }, call, parts) => {
+  const own = tenantOfNamespace(name, "name", call);
+  const runner = parts.pool.of(call);
+  // Before the tenant's row is locked: rows that were deleted, but not vacuumed yet, are read, too. Claims take no lock either.
+  const mayBeLive = await mayHaveLiveRecords(runner, own.id, name, parts.databaseClock.latestMs());
+  const job = await runner.transaction(async (transaction) => {
+    const tenant = await lockOwnTenant(transaction, own);
+    const was = await findNamespaceResource(transaction, own.id, name);
+    if (was === undefined) throw namespaceNotFound();
+    checkEtag(etag, namespaceEtag(was));
+    if (mayBeLive && !force) {
+      throw new Refusal(
+        "NAMESPACE_NOT_EMPTY",
+        "The namespace has records, or rows that are not deleted yet; with force they are forgotten.",
+      );
+    }
+    await transaction.run(deletePolicy, [own.id, name]);
+    await parts.forgetKeys(transaction, own.id, name);
+    const forget = { namespace: name, work: { kind: "FORGET" }, delayMs: 0 } as const;
+    const job = mayBeLive ? await newRecordJob(transaction, parts, tenant, forget) : undefined;
+    await recordChange(transaction, call, {
+      action: "DeleteNamespace",
+      target: `namespace ${name}`,
+      before: fieldsOf(was.policy),
+      ...(job && { after: { recordJob: String(job.id) } }),
     });
-    parts.changes.tenantChanged(own.id);
-    return create(DeleteNamespaceResponseSchema, { job: job && recordJobMessage(job) });
-  };
-}
+    return job;
+  });
+  parts.changes.tenantChanged(own.id);
+  return create(DeleteNamespaceResponseSchema, { job: job && recordJobMessage(job) });
+};
 
 /** Rows that are examined for a live record: some milliseconds. */
 export const MAX_EXAMINED_FOR_LIFE = 1000;

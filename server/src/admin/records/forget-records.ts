@@ -4,9 +4,6 @@ import { equalKeys, FENCING_MARGIN } from "../../records/engine/record-sql.ts";
 import type { ClaimedBefore } from "../jobs/record-job.ts";
 import { type PageOutcome, pageRows, type RecordPage, runOnPage } from "./record-page.ts";
 
-/** Removes, in a transaction, what features have stored of a namespace's keys. */
-export type ForgetKeys = (transaction: Runner, tenantId: number, namespace: string) => Promise<void>;
-
 /** What an update of a record sets when its key is forgotten. */
 export const FORGET_COLUMNS = `state = ${STATE.forgotten},
     expires_at = now(),

@@ -1,9 +1,5 @@
 import type { CoreParts } from "../../core-parts.ts";
 import type { SweptNamespace } from "../../records/sweep.ts";
-import { operatorRoutes, tenantAdminRoutes } from "../services.ts";
-import { getUsage } from "./get-usage.ts";
-import { getUsageNow } from "./get-usage-now.ts";
-import { listTenantUsage } from "./list-tenant-usage.ts";
 import { createRecentRefusals } from "./recent-refusals.ts";
 import { createRecentUse } from "./recent-use.ts";
 import { createUsageFlusher } from "./usage-flusher.ts";
@@ -31,10 +27,6 @@ export function createUsage(core: CoreParts) {
         if (deleted > 0) meter.count({ tenantId, namespace }, "swept", deleted);
     },
     flusher,
-    routes: [
-      ...tenantAdminRoutes(core, { getUsage, getUsageNow }),
-      ...operatorRoutes(core, { listTenantUsage }),
-    ],
   };
 }
 
