@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { connect as connectTcp, isIP } from "node:net";
+import { connect as connectPlain, isIP } from "node:net";
 import { connect as connectTls, type TLSSocket } from "node:tls";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import type { WhoAmIResponse } from "@onceward/client/proto";
@@ -26,17 +26,14 @@ const MAX_SKEW_MS = 2000;
 /** Checks that the address accepts connections. @param check the name of the check. */
 export async function checkConnection(address: URL, check = "connection"): Promise<Check> {
   const startedMs = performance.now();
-  const isSocket = address.protocol === "unix:";
-  const socket = isSocket ? connectTcp(address.pathname) : connectTcp(endpointOf(address));
+  const socket = connectPlain(
+    address.protocol === "unix:" ? { path: address.pathname } : endpointOf(address),
+  );
   try {
     await once(socket, "connect", { signal: AbortSignal.timeout(STEP_TIMEOUT_MS) });
     return { check, result: "ok", detail: `accepted after ${since(startedMs)}` };
   } catch (error) {
-    return {
-      check,
-      result: "error",
-      detail: `${isSocket ? address.pathname : address.host}: ${reasonOf(error)}`,
-    };
+    return { check, result: "error", detail: `${address.host || address.pathname}: ${reasonOf(error)}` };
   } finally {
     socket.destroy();
   }

@@ -61,7 +61,8 @@ interface SocketListener extends Listener {
 }
 
 /**
- * Listens on the three configured ports, and on the socket if one is configured. Tries all of them, so that one error names every port that is taken.
+ * Listens on the three configured ports, and on the socket if one is configured. Tries all of them, so that one error names every
+ * one that is taken.
  *
  * @returns the ports, each of which the system chooses if the configured one is 0.
  * @throws Error that names each port that cannot be used, and its variable. The others may be listening then.
@@ -72,27 +73,26 @@ export async function listenOnAll(
 ) {
   const { ONCEWARD_HOST: host, ONCEWARD_MANAGEMENT_HOST: managementHost = host } = config;
   const failures: Error[] = [];
-  const tryToListen = async (
+  const noteFailure = (message: string) => (cause: unknown) => {
+    failures.push(new Error(`cannot listen on ${message}`, { cause }));
+    return 0;
+  };
+  const tryToListen = (
     listener: Listener,
     address: string,
     variable: "ONCEWARD_GRPC_PORT" | "ONCEWARD_HTTP_PORT" | "ONCEWARD_MANAGEMENT_PORT",
   ) => {
-    try {
-      return await listener.listen(address, config[variable]);
-    } catch (cause) {
-      const port = `cannot listen on ${address} port ${config[variable]}`;
-      failures.push(new Error(`${port}: is it taken? ${variable} sets another one`, { cause }));
-      return 0;
-    }
+    const port = `${address} port ${config[variable]}`;
+    return listener
+      .listen(address, config[variable])
+      .catch(noteFailure(`${port}: is it taken? ${variable} sets another one`));
   };
   const { ONCEWARD_SOCKET: socket } = config;
   if (socket !== undefined) {
+    const question = "does its folder exist, and may this user write there?";
     await listeners.grpc
       .listenOnSocket(socket, config.ONCEWARD_SOCKET_MODE, config.ONCEWARD_SOCKET_GROUP)
-      .catch((cause: unknown) => {
-        const message = `cannot listen on ${socket}: does its folder exist, and may this user write there? ONCEWARD_SOCKET sets another path`;
-        failures.push(new Error(message, { cause }));
-      });
+      .catch(noteFailure(`${socket}: ${question} ONCEWARD_SOCKET sets another path`));
   }
   const addresses = {
     grpcPort: await tryToListen(listeners.grpc, host, "ONCEWARD_GRPC_PORT"),

@@ -45,7 +45,7 @@ class Target:
     """Where calls go: host and port, and whether the connection is encrypted."""
 
     def __init__(self, address: str) -> None:
-        """:raises InvalidRequestError: for anything but an http: or https: URL without a path, or a socket"""
+        """:raises InvalidRequestError: unless it is a socket, or an http: or https: URL without a path."""
         url = urlsplit(address)
         if url.scheme == "unix" and not url.netloc and url.path.startswith("/"):
             self.encrypted = False

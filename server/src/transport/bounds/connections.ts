@@ -8,16 +8,21 @@ import { type AddressInfo, connect, isIPv6, type Server, type Socket } from "nod
  */
 export function createPort(server: Server, maxPerAddress: number) {
   const sockets = trackConnections(server, maxPerAddress);
+  /** Resolves once the server listens. */
+  const listening = (listen: (done: () => void) => void) =>
+    new Promise<void>((resolve, reject) => {
+      server.once("error", reject);
+      listen(() => {
+        server.off("error", reject);
+        resolve();
+      });
+    });
   return {
     /** Listens; resolves with the port's number. */
-    listen: (host: string, port: number) =>
-      new Promise<number>((resolve, reject) => {
-        server.once("error", reject);
-        server.listen(port, host, () => {
-          server.off("error", reject);
-          resolve((server.address() as AddressInfo).port);
-        });
-      }),
+    async listen(host: string, port: number): Promise<number> {
+      await listening((done) => server.listen(port, host, done));
+      return (server.address() as AddressInfo).port;
+    },
     /**
      * Listens on a Unix socket, whose file has the mode from its first moment. Replaces the file of a socket that refuses connections, as a
      * killed process leaves it.
@@ -26,16 +31,11 @@ export function createPort(server: Server, maxPerAddress: number) {
      */
     async listenOnSocket(path: string, mode: number, group: number | undefined): Promise<void> {
       if (await isAbandoned(path)) await unlink(path);
-      await new Promise<void>((resolve, reject) => {
-        server.once("error", reject);
-        // Node binds before `listen` returns.
-        const umask = process.umask(0o777 & ~mode);
-        server.listen(path, () => {
-          server.off("error", reject);
-          resolve();
-        });
-        process.umask(umask);
-      });
+      // Node binds before `listen` returns.
+      const umask = process.umask(0o777 & ~mode);
+      const bound = listening((done) => server.listen(path, done));
+      process.umask(umask);
+      await bound;
       if (group !== undefined) await chown(path, -1, group);
     },
     /** Accepts no new connection, and cuts those that are left after `graceMs`; resolves when none is left. */
