@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"regexp"
 	"strings"
 	"time"
 
@@ -26,6 +27,9 @@ const (
 	// Calls go to each replica in turn that has a connection.
 	inTurn = `{"loadBalancingConfig": [{"round_robin": {}}]}`
 )
+
+// A path has none of the characters that a URL reads otherwise, so that every language's client means the same file.
+var socketAddress = regexp.MustCompile(`^unix:(?://)?(/[^/?#%][^?#%]*)$`)
 
 // connect returns a connection to the replicas, which is opened by its first call.
 func connect(replicas replicas, encrypted bool, options Options) (*grpc.ClientConn, error) {
@@ -64,8 +68,11 @@ func (replicas) Scheme() string { return "onceward" }
 func (r replicas) Build(_ resolver.Target, connection resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
 	known := make([]resolver.Endpoint, len(r))
 	for i, each := range r {
-		// The name is that of the certificate.
-		known[i].Addresses = []resolver.Address{{Addr: each, ServerName: each}}
+		name := each // That of the certificate.
+		if strings.HasPrefix(each, "unix:") {
+			name = "localhost" // A path is not a name that HTTP/2 accepts.
+		}
+		known[i].Addresses = []resolver.Address{{Addr: each, ServerName: name}}
 	}
 	return neverChanging{}, connection.UpdateState(resolver.State{Endpoints: known})
 }
@@ -92,12 +99,12 @@ func parseAddresses(addresses string) (found replicas, encrypted bool, refused *
 
 // parseAddress returns the host and port of a URL, or a Unix socket, and whether its connection is encrypted.
 func parseAddress(address string) (target string, encrypted bool, refused *Error) {
-	parsed, err := url.Parse(address)
-	if err == nil && parsed.Scheme == "unix" && parsed.Host == "" && strings.HasPrefix(parsed.Path, "/") {
-		return "unix:" + parsed.Path, false, nil
+	if path := socketAddress.FindStringSubmatch(address); path != nil {
+		return "unix:" + path[1], false, nil
 	}
+	parsed, err := url.Parse(address)
 	if err != nil || (parsed.Scheme != "http" && parsed.Scheme != "https") || parsed.Hostname() == "" {
-		description := fmt.Sprintf("must be a URL such as \"http://localhost:50051\", is %q", truncateUTF8(address, 256))
+		description := fmt.Sprintf("must be a URL such as \"http://localhost:50051\", or \"unix:\" and an absolute path without ?, # and %%, is %q", truncateUTF8(address, 256))
 		return "", false, invalidRequest(Violation{"address", description})
 	}
 	if parsed.User != nil || parsed.RawQuery != "" || parsed.Fragment != "" || (parsed.Path != "" && parsed.Path != "/") {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -46,6 +47,9 @@ func startReplicaOn(t *testing.T, service *oncewardtest.Service, network, addres
 	server := grpc.NewServer(grpc.UnaryInterceptor(
 		func(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 			started.calls.Add(1)
+			if received, _ := metadata.FromIncomingContext(ctx); strings.ContainsAny(received.Get(":authority")[0], "/") {
+				return nil, status.Error(codes.Internal, "a server refuses the authority of this call")
+			}
 			return handler(ctx, request)
 		}))
 	oncewardv1.RegisterIdempotencyServiceServer(server, service)

@@ -194,7 +194,7 @@ func TestALineOfTheLogHasNoCharactersThatControlATerminal(t *testing.T) {
 }
 
 func TestInvalidOptionsAreRefusedTogether(t *testing.T) {
-	for _, address := range []string{"", "localhost:50051", "http://", "http://host/path", "http://user@host", "http://a,https://b", "http://a,"} {
+	for _, address := range []string{"", "localhost:50051", "http://", "http://host/path", "http://user@host", "http://a,https://b", "http://a,", "unix:", "unix:x", "unix://host/x", "unix:/x?y", "unix:/x#y", "unix:/%20", "UNIX:/x"} {
 		if _, err := onceward.New(address, onceward.Options{APIKey: "key"}); !errors.Is(err, onceward.ErrInvalidRequest) {
 			t.Errorf("the address %q got %v", address, err)
 		}
