@@ -39,6 +39,15 @@ test("a client claims, waits and completes over a socket, and comes back after a
   expect(await onceward.run(CHARGE, async () => "charged twice")).toBe("charged");
 });
 
+test.each(["unix:", "unix:x", "unix://host/x", "unix:/x?y", "unix:/x#y", "unix:/%20", "UNIX:/x"])(
+  "%s, which may mean another socket, is refused",
+  (address) => {
+    expect(() => createOnceward({ address, apiKey: "key" })).toThrow(
+      expect.objectContaining({ violations: [expect.objectContaining({ field: "address" })] }),
+    );
+  },
+);
+
 test("a socket asks for a credential as the port does", async () => {
   const { path } = await startOnSocket();
   const apiKey = `ow_${"0".repeat(16)}_${"0".repeat(43)}`;
@@ -51,6 +60,14 @@ test("a socket asks for a credential as the port does", async () => {
 test("a socket's file has the configured rights", async () => {
   const { path } = await startOnSocket({ ONCEWARD_SOCKET_MODE: "0600" });
   expect(statSync(path).mode & 0o777).toBe(0o600);
+});
+
+test("a mode with which a killed process' file could not be replaced is refused", async () => {
+  const starting = startTestServer(database.url, {
+    ONCEWARD_SOCKET: newSocketPath(),
+    ONCEWARD_SOCKET_MODE: "0444",
+  });
+  await expect(starting).rejects.toThrow("ONCEWARD_SOCKET_MODE");
 });
 
 test("the connections of a socket are bounded as those of one address", async () => {

@@ -27,7 +27,7 @@ const MAX_SKEW_MS = 2000;
 export async function checkConnection(address: URL, check = "connection"): Promise<Check> {
   const startedMs = performance.now();
   const socket = connectPlain(
-    address.protocol === "unix:" ? { path: address.pathname } : endpointOf(address),
+    address.protocol === "unix:" ? { path: decodeURIComponent(address.pathname) } : endpointOf(address),
   );
   try {
     await once(socket, "connect", { signal: AbortSignal.timeout(STEP_TIMEOUT_MS) });

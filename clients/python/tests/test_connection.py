@@ -146,6 +146,15 @@ def test_calls_reach_a_replica_over_its_unix_socket(client: Callable[..., None],
         assert len(testing.records()) == 1
 
 
+@pytest.mark.parametrize(
+    "address",
+    ["unix:", "unix:onceward.sock", "unix://host/x", "unix:/x?y", "unix:/x#y", "unix:/%20", "UNIX:/x"],
+)
+def test_an_address_that_may_mean_another_socket_is_refused(address: str) -> None:
+    with pytest.raises(InvalidRequestError):
+        Onceward(address, api_key="key")
+
+
 @pytest.mark.parametrize("client", [_threads, _aio])
 def test_calls_go_to_another_address_when_one_is_down(client: Callable[..., None]) -> None:
     with TestingOnceward() as testing, TestingOnceward() as down:

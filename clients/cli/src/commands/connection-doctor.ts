@@ -56,6 +56,8 @@ export async function checkService(host: Host, globals: GlobalOptions): Promise<
   const { address, keys } = await resolveKeys(host, globals);
   if (!URL.canParse(address)) throw new UsageError(`${address} is not a URL.`);
   const url = new URL(address);
+  // The client says which socket's address is wrong.
+  if (url.protocol === "unix:") (await createIdentity({ address, apiKey: keys[0]?.[1] ?? "" })).close();
   const checks: Check[] = [
     { check: "address", result: "ok", detail: url.protocol === "unix:" ? address : url.origin },
   ];

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import socket
 import threading
 from collections.abc import Callable, Sequence
@@ -33,6 +34,11 @@ CHANNEL_OPTIONS = (
 RETIREMENT_S = 5.0
 #: More than a service has replicas.
 _MAX_ADDRESSES = 100
+#: A path has none of the characters that a URL reads otherwise: every language's client means the same file.
+_SOCKET = re.compile(r"unix:(?://)?(/[^/?#%][^?#%]*)")
+_ADDRESSES = (
+    'must be a URL such as "http://localhost:50051", or "unix:" and an absolute path without ?, # and %'
+)
 
 
 Token = Callable[[], str]
@@ -46,13 +52,13 @@ class Target:
 
     def __init__(self, address: str) -> None:
         """:raises InvalidRequestError: unless it is a socket, or an http: or https: URL without a path."""
-        url = urlsplit(address)
-        if url.scheme == "unix" and not url.netloc and url.path.startswith("/"):
+        if socket := _SOCKET.fullmatch(address):
             self.encrypted = False
-            self.authority = f"unix:{url.path}"
+            self.authority = f"unix:{socket[1]}"
             return
+        url = urlsplit(address)
         if url.scheme not in ("http", "https") or not url.hostname:
-            raise refused_field("address", f'must be a URL such as "http://localhost:50051", is {address!r}')
+            raise refused_field("address", f"{_ADDRESSES}, is {address!r}")
         if url.username or url.password or url.query or url.fragment or url.path not in ("", "/"):
             raise refused_field("address", "must have a host and a port only")
         host = f"[{url.hostname}]" if ":" in url.hostname else url.hostname

@@ -13,9 +13,12 @@ export interface Connection {
   readonly gathersCalls?: boolean | undefined;
 }
 
-/** Returns the path of a Unix socket's address, such as "unix:/run/onceward/onceward.sock"; undefined for another address. */
+/**
+ * Returns the path of a Unix socket's address, such as "unix:/run/onceward/onceward.sock"; undefined for another address. A path has
+ * none of the characters that a URL reads otherwise, so that every language's client means the same file.
+ */
 export function socketPathOf(address: string): string | undefined {
-  return /^unix:(?:\/\/)?(\/[^/].*)/.exec(address)?.[1];
+  return /^unix:(?:\/\/)?(\/[^/?#%][^?#%]*)$/.exec(address)?.[1];
 }
 
 /**
@@ -42,7 +45,7 @@ export function parseBaseUrl(address: string): string {
 function parseUrl(address: string): URL {
   const url = URL.canParse(address) ? new URL(address) : undefined;
   if (url?.protocol !== "http:" && url?.protocol !== "https:") {
-    const description = `must be a URL such as "http://localhost:50051", is ${JSON.stringify(address)}`;
+    const description = `must be a URL such as "http://localhost:50051", or "unix:" and an absolute path without ?, # and %, is ${JSON.stringify(address)}`;
     throw refusedField("address", description);
   }
   // The message shows neither, because they may be secrets.
