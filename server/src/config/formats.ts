@@ -129,10 +129,10 @@ export const socketPath = v.pipe(
   v.metadata({ format: `an absolute path of at most ${MAX_SOCKET_PATH_BYTES} bytes` }),
 );
 
-/** The rights of a file, as `chmod` takes them. */
+/** The rights of a file, as `chmod` takes them. Its owner may write: a process asks the socket that a killed one has left. */
 export const fileMode = v.pipe(
   v.string(),
-  v.regex(/^0?[0-7]{3}$/),
+  v.regex(/^0?[2367][0-7]{2}$/),
   v.transform((text) => Number.parseInt(text, 8)),
-  v.metadata({ format: "an octal number such as 0660" }),
+  v.metadata({ format: "an octal number such as 0660, writable by its owner" }),
 );

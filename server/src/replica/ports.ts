@@ -89,7 +89,7 @@ export async function listenOnAll(
   };
   const { ONCEWARD_SOCKET: socket } = config;
   if (socket !== undefined) {
-    const question = "does its folder exist, and may this user write there?";
+    const question = "is it taken, may this user write to its folder, and set ONCEWARD_SOCKET_GROUP?";
     await listeners.grpc
       .listenOnSocket(socket, config.ONCEWARD_SOCKET_MODE, config.ONCEWARD_SOCKET_GROUP)
       .catch(noteFailure(`${socket}: ${question} ONCEWARD_SOCKET sets another path`));

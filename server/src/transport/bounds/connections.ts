@@ -1,4 +1,4 @@
-import { chown, lstat, unlink } from "node:fs/promises";
+import { lchown, lstat, unlink } from "node:fs/promises";
 import { type AddressInfo, connect, isIPv6, type Server, type Socket } from "node:net";
 
 /**
@@ -36,7 +36,7 @@ export function createPort(server: Server, maxPerAddress: number) {
       const bound = listening((done) => server.listen(path, done));
       process.umask(umask);
       await bound;
-      if (group !== undefined) await chown(path, -1, group);
+      if (group !== undefined) await lchown(path, -1, group);
     },
     /** Accepts no new connection, and cuts those that are left after `graceMs`; resolves when none is left. */
     close: (graceMs: number) =>
