@@ -99,6 +99,7 @@ function tell(message: FromClient): void {
 const outside: Outside = {
   open: (target, token) => askProvider("open", target, token),
   charge: (target, token) => askProvider("charge", target, token),
+  look: (target) => askProvider("look", target, 0),
 };
 
 function askProvider(ask: ProviderQuestion["ask"], target: Target, token: number): Promise<string> {
@@ -127,7 +128,7 @@ async function run(plan: ClientPlan): Promise<void> {
       if (draw < 0.1) await sessions.actLate();
       else if (!calls.isWornOut(target)) {
         if (draw < 0.2) await sessions.lookUp(target);
-        else if (draw < 0.3) await runs.runOnce(target);
+        else if (draw < 0.3) await runs.runOnce(sessions.nextCrashed() ?? target);
         else if (draw < 0.45) await runBatch(calls, sessions, random, pick);
         else await sessions.claimOnce(target);
       }

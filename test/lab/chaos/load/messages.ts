@@ -30,7 +30,7 @@ export interface ClientPlan {
 /** A question to the provider of effects; `id` names its answer. */
 export interface ProviderQuestion {
   readonly id: number;
-  readonly ask: "open" | "charge";
+  readonly ask: "open" | "charge" | "look";
   readonly fenced: boolean;
   readonly record: RecordName;
   readonly token: number;

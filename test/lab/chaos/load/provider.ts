@@ -1,5 +1,5 @@
 import { type Effect, type Effects, FencedProvider } from "../../history/effects.ts";
-import { nowMs } from "../../history/operation.ts";
+import { nameOf, nowMs } from "../../history/operation.ts";
 import type { ProviderQuestion } from "./messages.ts";
 
 /** The outside world: it counts every effect. */
@@ -18,6 +18,12 @@ export function createProvider(): Provider {
     },
     answer({ ask, fenced, record, token }) {
       const { tenant, namespace, key } = record;
+      if (ask === "look") {
+        const name = nameOf(record);
+        return (fenced ? fencing.effects : unfenced).some((effect) => nameOf(effect) === name)
+          ? "charged"
+          : "not charged";
+      }
       if (!fenced) {
         unfenced.push({ tenant, namespace, key, token, atMs: nowMs() });
         return "charged";

@@ -1,6 +1,13 @@
 import { OncewardError, TerminalError } from "../../../../clients/typescript/src/errors/errors.ts";
 import type { Codec } from "../../../../clients/typescript/src/run/codec.ts";
 import { createOnceward } from "../../../../clients/typescript/src/run/onceward.ts";
+import {
+  didNotHappen,
+  happened,
+  type Resolution,
+  stillOpen,
+  type UnresolvedClaim,
+} from "../../../../clients/typescript/src/run/resolution.ts";
 import { credentialOf } from "../../../../clients/typescript/src/transport/credentials.ts";
 import { createUnaryTransport } from "../../../../clients/typescript/src/transport/grpc-transport.ts";
 import { Replicas } from "../../../../clients/typescript/src/transport/replicas.ts";
@@ -16,7 +23,7 @@ import type { Target } from "./spaces.ts";
 
 /** Uses the service as a program does: through the `run` of its client. */
 export interface Runs {
-  /** Runs the target's effect through `run`, unless it was completed before. */
+  /** Runs the target's effect through `run`, unless it was completed before; half of the runs look first where its outcome is unknown. */
   runOnce(target: Target): Promise<void>;
   close(): Promise<void>;
 }
@@ -24,6 +31,8 @@ export interface Runs {
 const WAIT_MS = 1500;
 /** Short: each attempt of unknown outcome makes the key's history harder to judge. */
 const TIMEOUT_MS = 500;
+/** Most holders charge within this time after their lease, if at all. */
+const OPEN_MS = 1000;
 
 /** A codec for texts that name their tenant. */
 const textCodec: Codec<string> = {
@@ -49,7 +58,18 @@ export function createRuns(plan: ClientPlan, journal: Journal, outside: Outside,
     const opened = target.fenced ? await outside.open(target, token) : "open";
     const became = opened === "open" ? await outside.charge(target, token) : opened;
     if (became === "superseded") throw new Error("another holder has taken over");
-    return marked(target.tenant, `${target.namespace}/${target.key} by ${plan.client} #${token}`);
+    return textOf(target, token);
+  }
+
+  const textOf = (target: Target, token: number) =>
+    marked(target.tenant, `${target.namespace}/${target.key} by ${plan.client} #${token}`);
+
+  /** Asks the provider what became of an earlier attempt, which may still charge if it has not. */
+  async function resolve(target: Target, claim: UnresolvedClaim): Promise<Resolution> {
+    if (random.next() < 0.1) throw new Error("the provider does not answer");
+    if ((await outside.look(target)) === "charged")
+      return happened(textOf(target, Number(claim.fencingToken)));
+    return claim.msSinceEffectMayHaveBegun < OPEN_MS ? stillOpen({ retryAfterMs: 300 }) : didNotHappen();
   }
 
   return {
@@ -57,7 +77,11 @@ export function createRuns(plan: ClientPlan, journal: Journal, outside: Outside,
       const { tenant, namespace, key } = target;
       const client = clients.get(tenant);
       if (client === undefined) throw new Error(`there is no client for ${tenant}`);
-      const options = { namespace, key, fingerprint: fingerprintOf(key), codec: textCodec };
+      const resolving = { resolve: (claim: UnresolvedClaim) => resolve(target, claim) };
+      const options = {
+        ...{ namespace, key, fingerprint: fingerprintOf(key), codec: textCodec },
+        ...(random.next() < 0.5 && resolving),
+      };
       await client
         .run(options, ({ fencingToken }) => haveEffect(target, Number(fencingToken)))
         .catch(unlessExpected);

@@ -7,10 +7,12 @@ import { marked } from "../../history/messages.ts";
 import type { Calls } from "./calls.ts";
 import { MARKED, type Target } from "./spaces.ts";
 
-/** The effects; both calls resolve once the effect has been counted. */
+/** The effects; `open` and `charge` resolve once the effect has been counted. */
 export interface Outside {
   open(target: Target, token: number): Promise<string>;
   charge(target: Target, token: number): Promise<string>;
+  /** Whether the key was charged by any token: "charged" or not. */
+  look(target: Target): Promise<string>;
 }
 
 /** A claim of this client, which may have been superseded since. */
@@ -30,6 +32,8 @@ export interface Sessions {
   /** Settles or extends late, with a token that may have been superseded. */
   actLate(): Promise<void>;
   lookUp(target: Target): Promise<void>;
+  /** Returns, once, a key whose holder of this client crashed, before its effect or after. */
+  nextCrashed(): Target | undefined;
 }
 
 const LEASE_MS = 1000;
@@ -40,6 +44,7 @@ const REMEMBERED = 50;
 /** @see Sessions */
 export function createSessions(calls: Calls, outside: Outside, random: Random, client: string): Sessions {
   const held: Held[] = [];
+  const crashed: Target[] = [];
   const chance = (share: number) => random.next() < share;
   const remember = (claim: Held) => {
     held.push(claim);
@@ -76,7 +81,10 @@ export function createSessions(calls: Calls, outside: Outside, random: Random, c
     const result = success(marked(target.tenant, `${target.namespace}/${target.key} by ${client} #${token}`));
     remember({ target, token, result });
     await haveEffect(target, Number(token));
-    if (marks && chance(0.25)) return;
+    if (chance(marks ? 0.25 : 0.1)) {
+      crashed.push(target);
+      return;
+    }
     await complete(target, token, result);
     if (chance(0.06)) await complete(target, token, chance(0.5) ? result : success("another"));
   }
@@ -115,8 +123,10 @@ export function createSessions(calls: Calls, outside: Outside, random: Random, c
   async function work(target: Target, token: bigint): Promise<void> {
     const draw = random.next();
     if (draw < 0.12) return giveUp(target, token);
-    // As if the holder had crashed.
-    if (draw < 0.2) return;
+    if (draw < 0.2) {
+      crashed.push(target);
+      return;
+    }
     if (draw < 0.27) {
       const declined = failure(marked(target.tenant, `declined #${token}`));
       return complete(target, token, declined);
@@ -134,6 +144,7 @@ export function createSessions(calls: Calls, outside: Outside, random: Random, c
 
   return {
     settle,
+    nextCrashed: () => crashed.shift(),
     async claimOnce(target) {
       const reply = await claim(target);
       if (reply?.outcome.case === "claimed") await work(target, reply.outcome.value.fencingToken);
