@@ -58,6 +58,11 @@ export interface ToolCall extends CallOrigin {
    * (`runCreatedAt`), and with it the time in the key, if any: a repeat in another run must have the same time.
    */
   readonly keyCreatedAt?: Date | undefined;
+  /**
+   * The tool's own argument for an idempotency key, as a JSON Pointer such as `/idempotencyKey`: the tool's input has
+   * `claim.deriveKey("tool")` there, regardless of the model's value, which is not part of the fingerprint. Default: none.
+   */
+  readonly keyArgument?: string | undefined;
   /** Ends the call's waits, and aborts `claim.signal`. */
   readonly signal?: AbortSignal | undefined;
 }
