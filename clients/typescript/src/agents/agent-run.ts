@@ -35,6 +35,8 @@ export class AgentRun {
   readonly #steps = new Map<string, StepSlots>();
   /** Calls with unknown outcomes: a later step that repeats one gets its key, and the key's time. */
   readonly #unknown = new Map<string, OperationKey>();
+  /** The keys of the calls that this process runs. */
+  readonly #running = new Set<string>();
   /** The time of the keys that are made of the run. */
   readonly #createdAt: Date | undefined;
 
@@ -68,12 +70,15 @@ export class AgentRun {
     const slot = known === undefined ? await this.#take(call, base64Url(fingerprint)) : undefined;
     const named = known ?? { key: `${slot?.key}`, createdAt: keyCreatedAt ?? this.#createdAt };
     const attempt = new Attempt(call, named.key, fingerprint);
+    const mayHaveBegun = this.#unknown.has(operation) || this.#running.has(named.key);
+    if (!mayHaveBegun) this.#running.add(named.key);
     const tool = (claim: Claim) => fn(claim, inputWith(claim.deriveKey(KEY_ARGUMENT_LABEL)));
     try {
-      const value = await this.#run(attempt, named.createdAt, tool);
+      const value = await this.#run(attempt, named.createdAt, mayHaveBegun, tool);
       if (!attempt.isUnknown) this.#unknown.delete(operation);
       return value as Jsonify<T>;
     } finally {
+      if (!mayHaveBegun) this.#running.delete(named.key);
       if (slot !== undefined) slot.running--;
       if (attempt.isUnknown) remember(this.#unknown, operation, named);
     }
@@ -95,6 +100,7 @@ export class AgentRun {
   async #run(
     attempt: Attempt,
     keyCreatedAt: Date | undefined,
+    mayHaveBegun: boolean,
     fn: (claim: Claim) => unknown,
   ): Promise<unknown> {
     const { runId: _, runCreatedAt: __, onCrash = "hold", resolve, ...shared } = this.#options;
@@ -107,6 +113,7 @@ export class AgentRun {
       keyCreatedAt,
       fingerprint,
       signal,
+      ...(mayHaveBegun && { onUnavailable: "throw" as const }),
       resolve: onCrash === "hold" ? resolveHeld(resolveCall) : resolveCall,
     };
     const tool = attempt.begin(fn);
