@@ -82,6 +82,11 @@ export class Guard {
     } catch (error) {
       if (failed !== undefined) return failed;
       if (error instanceof ToolBlockedError) return errorResult(error.reason, error.message);
+      if (error instanceof NoEffectError)
+        return errorResult(
+          "NOT_SENT",
+          `NOT RUN. ${error.message} Call the tool again later, or tell the user that this was not done.`,
+        );
       if (error instanceof OncewardError)
         return errorResult(error.reason, `NOT RUN. Onceward refused the call: ${error.message}`);
       throw error;
