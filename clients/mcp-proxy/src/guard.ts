@@ -3,9 +3,11 @@ import {
   type AgentRun,
   type AgentRunner,
   createAgentRun,
+  KEY_ARGUMENT_LABEL,
   NoEffectError,
   OutcomeUnknownError,
   ToolBlockedError,
+  withArgument,
 } from "@onceward/client/agents";
 import { ExactNumber, fingerprintable } from "./exact-json.ts";
 import { type ProxyPolicy, type ToolPolicy, valueAt } from "./policy.ts";
@@ -55,26 +57,32 @@ export class Guard {
    *
    * An error result that is not stored is returned all the same, once.
    *
-   * @param send calls the upstream server. It throws OutcomeUnknownError if the call may have had its effect.
+   * @param send calls the upstream server. It throws OutcomeUnknownError if the call may have had its effect, NoEffectError if not, as
+   *   when the server is unreachable.
    * @throws `send`'s other errors, and the reason of the signal.
    */
   async call(
     params: CallParams,
     policy: ToolPolicy,
     signal: AbortSignal,
-    send: () => Promise<ToolResult>,
+    send: (params: CallParams) => Promise<ToolResult>,
   ): Promise<ToolResult> {
     const named = nameOf(params, policy);
     if (typeof named === "string") return errorResult("INVALID_REQUEST", named);
     const { run: runId, ...call } = named;
-    const input = fingerprintOf(fingerprintable(params.arguments ?? {}), { omit: policy.ignore });
+    const { keyArgument } = policy;
+    const argumentsWith = (key: unknown): CallParams["arguments"] =>
+      keyArgument === undefined ? params.arguments : { ...withArgument(params.arguments, keyArgument, key) };
     let failed: ToolResult | undefined;
     try {
+      const input = fingerprintOf(fingerprintable(argumentsWith(null) ?? {}), { omit: policy.ignore });
       const run = this.#runOf(policy, runId);
       return (await run.call({ ...call, tool: params.name, input, signal }, async (claim) => {
         await claim.begin();
         if (signal.aborted) throw new NoEffectError("The call was cancelled while the claim was granted.");
-        const result = await send();
+        const sent = { ...params, arguments: argumentsWith(claim.deriveKey(KEY_ARGUMENT_LABEL)) };
+        const own = await send(sent);
+        const result = claim.guarded ? own : marked(own, { "onceward/unguarded": true }, UNGUARDED);
         if (result.isError !== true || policy.onToolError === "store") return result;
         failed = result;
         throw toolError(policy);
@@ -93,8 +101,8 @@ export class Guard {
     }
   }
 
-  #runOf({ namespace, onCrash, marksBegin, leaseMs }: ToolPolicy, runId: string): AgentRun {
-    const options = { namespace, onCrash, marksBegin, leaseMs, runId };
+  #runOf({ namespace, onCrash, onUnavailable, marksBegin, leaseMs }: ToolPolicy, runId: string): AgentRun {
+    const options = { namespace, onCrash, onUnavailable, marksBegin, leaseMs, runId };
     const name = JSON.stringify(options);
     const run = this.#runs.get(name) ?? createAgentRun(this.#onceward, options);
     this.#runs.delete(name);
@@ -151,6 +159,16 @@ function textAt(value: unknown, pointer: string): string | undefined {
   if (typeof at === "string" && at !== "") return at;
   if (at instanceof ExactNumber) return at.source;
   return typeof at === "number" || typeof at === "boolean" ? String(at) : undefined;
+}
+
+const UNGUARDED =
+  "onceward: This call ran without the protection against repetitions, which is not available now: do not repeat it.";
+
+/** Returns a result with members of `_meta`, and a text for the model. */
+function marked(result: ToolResult, marks: object, text: string): ToolResult {
+  const content = Array.isArray(result.content) ? result.content : [];
+  const said = { content: [...content, { type: "text", text }] };
+  return { ...result, ...said, _meta: { ...Object(result._meta), ...marks } };
 }
 
 /** Returns the result of a call that did not run. Hosts show the text of such a result to the model. */

@@ -26,6 +26,10 @@ const policy = {
     hang: guarded,
     die: guarded,
     decline: guarded,
+    charge: {
+      ...guarded,
+      keyArgument: "/idempotency_key",
+    },
     count: { run: { id: "/onceward~1run", step: "/onceward~1step" } },
   },
 };
@@ -104,6 +108,16 @@ describe.each(["stdio", "http"] as const)("to a server over %s", (kind) => {
       expect(await (await bank.connect()).host.callTool(callOf("die"))).toMatchObject(unknown);
     expect(await bank.effects()).toEqual(["die 7"]);
   });
+});
+
+test("the server gets a key that the host does not see", async () => {
+  const bank = await newBank("stdio");
+  const { host } = await bank.connect();
+  const charge = (await host.listTools()).tools.find(({ name }) => name === "charge");
+  expect(charge?.inputSchema).toMatchObject({ properties: { order: {} }, required: ["order"] });
+  expect(Object.keys({ ...charge?.inputSchema.properties })).toEqual(["order"]);
+  expect(await host.callTool(callOf("charge", "die"))).toMatchObject({ isError: true });
+  expect(await bank.effects()).toEqual([expect.stringMatching(/^charge die [\w-]{43}$/)]);
 });
 
 test("a call during which the host and the proxy are killed is not repeated", async () => {
