@@ -86,7 +86,7 @@ test("each attempt sends the derived key, also unguarded, and what the host send
   send.mockRejectedValueOnce(new NoEffectError("The server is unreachable."));
   expect(await attempt({})).toMatchObject(because("NOT_SENT"));
   expect(await attempt({ options: { key: "the model's" } })).toEqual({ content: [] });
-  expect(await attempt({ options: {} })).toEqual({ content: [] });
+  expect(await attempt({ options: {} })).toMatchObject({ _meta: { "onceward/replayed": true } });
   const sent = send.mock.calls.map(([params]) => JSON.stringify(params.arguments));
   expect(sent[0]).toMatch(/^{"order":"7","cents":9007199254740993,"options":{"key":"[\w-]{43}"}}$/);
   expect(sent).toEqual(Array(3).fill(sent[0]));
@@ -110,3 +110,21 @@ test("during an outage, a call that this process runs or knows to be unknown is 
   expect(await call(order)).toMatchObject(because("UNAVAILABLE"));
   expect(send).toHaveBeenCalledOnce();
 });
+
+test.each([false, true])(
+  "with saysReplayed %j, a replay has marks that no server can set",
+  async (saysReplayed) => {
+    const { call, send } = newGuard({ key: ["/order"], saysReplayed }, "RUN");
+    const faked = { "onceward/replayed": false, "onceward/completedAt": "never", "onceward/unguarded": true };
+    const content = [{ type: "text", text: "done" }];
+    send.mockResolvedValueOnce({ content, _meta: { own: 1, ...faked } });
+    expect(await call({ arguments: { order: "7" } })).toEqual({ content, _meta: { own: 1 } });
+    const replay = await call({ arguments: { order: "7" } });
+    const completedAt = expect.stringMatching(/^\d{4}-\d\d-\d\dT.*Z$/);
+    expect(replay._meta).toEqual({ own: 1, "onceward/replayed": true, "onceward/completedAt": completedAt });
+    expect(replay.content).toEqual([
+      ...content,
+      ...(saysReplayed ? [{ type: "text", text: expect.any(String) }] : []),
+    ]);
+  },
+);

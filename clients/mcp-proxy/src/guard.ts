@@ -1,4 +1,4 @@
-import { fingerprintOf, joinKey, OncewardError } from "@onceward/client";
+import { fingerprintOf, joinKey, type Onceward, OncewardError } from "@onceward/client";
 import {
   type AgentRun,
   type AgentRunner,
@@ -36,14 +36,24 @@ export function toolError({ onToolError }: ToolPolicy): Error {
   return onToolError === "release" ? new NoEffectError(why) : new OutcomeUnknownError(why);
 }
 
+/** The part of a client that the proxy uses. */
+export type McpRunner = Pick<Onceward, "runDetailed" | "calls">;
+
 /** Guards the calls of the tools that a policy names. */
 export class Guard {
   readonly #onceward: AgentRunner;
+  /** By a stored result: when its call was done. */
+  readonly #doneAt = new WeakMap<object, Date>();
   readonly #policy: ProxyPolicy;
   readonly #runs = new Map<string, AgentRun>();
 
-  constructor(onceward: AgentRunner, policy: ProxyPolicy) {
-    this.#onceward = onceward;
+  constructor(onceward: McpRunner, policy: ProxyPolicy) {
+    const run = async (...args: Parameters<McpRunner["runDetailed"]>) => {
+      const { value, replayed, completedAt } = await onceward.runDetailed(...args);
+      if (replayed) this.#doneAt.set(Object(value), completedAt);
+      return value;
+    };
+    this.#onceward = { calls: onceward.calls, run: run as AgentRunner["run"] };
     this.#policy = policy;
   }
 
@@ -73,20 +83,29 @@ export class Guard {
     const { keyArgument } = policy;
     const argumentsWith = (key: unknown): CallParams["arguments"] =>
       keyArgument === undefined ? params.arguments : { ...withArgument(params.arguments, keyArgument, key) };
+    let ran = false;
     let failed: ToolResult | undefined;
     try {
       const input = fingerprintOf(fingerprintable(argumentsWith(null) ?? {}), { omit: policy.ignore });
       const run = this.#runOf(policy, runId);
-      return (await run.call({ ...call, tool: params.name, input, signal }, async (claim) => {
+      const result = (await run.call({ ...call, tool: params.name, input, signal }, async (claim) => {
         await claim.begin();
         if (signal.aborted) throw new NoEffectError("The call was cancelled while the claim was granted.");
+        ran = true;
         const sent = { ...params, arguments: argumentsWith(claim.deriveKey(KEY_ARGUMENT_LABEL)) };
-        const own = await send(sent);
+        const answer = await send(sent);
+        const own = answer._meta === undefined ? answer : marked(answer, NO_MARKS);
         const result = claim.guarded ? own : marked(own, { "onceward/unguarded": true }, UNGUARDED);
         if (result.isError !== true || policy.onToolError === "store") return result;
         failed = result;
         throw toolError(policy);
       })) as ToolResult;
+      if (ran) return result;
+      const marks = {
+        "onceward/replayed": true,
+        "onceward/completedAt": this.#doneAt.get(result)?.toISOString(),
+      };
+      return marked(result, marks, policy.saysReplayed && REPLAYED);
     } catch (error) {
       if (failed !== undefined) return failed;
       if (error instanceof ToolBlockedError) return errorResult(error.reason, error.message);
@@ -161,13 +180,20 @@ function textAt(value: unknown, pointer: string): string | undefined {
   return typeof at === "number" || typeof at === "boolean" ? String(at) : undefined;
 }
 
+/** The members of `_meta` that only the proxy sets, as a server's result has them. */
+const NO_MARKS = {
+  "onceward/replayed": undefined,
+  "onceward/completedAt": undefined,
+  "onceward/unguarded": undefined,
+};
+const REPLAYED = "onceward: This call was done before. This is its result, and nothing ran now.";
 const UNGUARDED =
   "onceward: This call ran without the protection against repetitions, which is not available now: do not repeat it.";
 
 /** Returns a result with members of `_meta`, and a text for the model. */
-function marked(result: ToolResult, marks: object, text: string): ToolResult {
+function marked(result: ToolResult, marks: object, text?: string | false): ToolResult {
   const content = Array.isArray(result.content) ? result.content : [];
-  const said = { content: [...content, { type: "text", text }] };
+  const said = text && { content: [...content, { type: "text", text }] };
   return { ...result, ...said, _meta: { ...Object(result._meta), ...marks } };
 }
 

@@ -18,6 +18,7 @@ test("a policy names the guarded tools, and has defaults", () => {
     onToolError: "unknown",
     marksBegin: false,
     onUnavailable: "throw",
+    saysReplayed: false,
     leaseMs: undefined,
     timeoutMs: 300_000,
   });

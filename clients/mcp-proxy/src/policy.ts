@@ -28,6 +28,8 @@ export interface ToolPolicy {
   readonly marksBegin: boolean;
   /** What to do if Onceward is unreachable: nothing, or the call without a claim. */
   readonly onUnavailable: "throw" | "proceed";
+  /** Whether the content of a replay says so, too. */
+  readonly saysReplayed: boolean;
   readonly leaseMs: number | undefined;
   /** How long the upstream server may take, in milliseconds. Then the outcome is unknown. */
   readonly timeoutMs: number;
@@ -63,6 +65,7 @@ const FIELDS = [
   "onToolError",
   "onUnavailable",
   "marksBegin",
+  "saysReplayed",
   "leaseMs",
   "timeoutMs",
 ];
@@ -81,6 +84,7 @@ function parseTool(path: string, value: unknown, shared: string | undefined): To
     onToolError: choice(fields.onToolError, `${path}.onToolError`, ["unknown", "release", "store"]),
     marksBegin: choice(fields.marksBegin, `${path}.marksBegin`, [false, true]),
     onUnavailable: choice(fields.onUnavailable, `${path}.onUnavailable`, ["throw", "proceed"]),
+    saysReplayed: choice(fields.saysReplayed, `${path}.saysReplayed`, [false, true]),
     leaseMs: optional(fields, path, "leaseMs", duration),
     timeoutMs: duration(fields.timeoutMs ?? DEFAULT_TIMEOUT_MS, `${path}.timeoutMs`),
   };

@@ -6,10 +6,9 @@ import {
   type JSONRPCRequest,
   type RequestId,
 } from "@modelcontextprotocol/sdk/types.js";
-import type { AgentRunner } from "@onceward/client/agents";
 import { NoEffectError, OutcomeUnknownError } from "@onceward/client/agents";
 import { messageOf } from "./failure.ts";
-import { type CallParams, errorResult, Guard, type ToolResult, toolError } from "./guard.ts";
+import { type CallParams, errorResult, Guard, type McpRunner, type ToolResult, toolError } from "./guard.ts";
 import { HostTransport } from "./host-transport.ts";
 import type { ProxyPolicy, ToolPolicy } from "./policy.ts";
 import { checkTools, withoutKeyArguments } from "./tool-check.ts";
@@ -34,7 +33,7 @@ const TOOLS_CHANGED = "notifications/tools/list_changed";
 
 /** What the proxy runs with. */
 export interface ProxyOptions {
-  readonly onceward: AgentRunner;
+  readonly onceward: McpRunner;
   readonly policy: ProxyPolicy;
   readonly upstream: UpstreamAddress;
   /** Writes a line for people. */
