@@ -21,7 +21,7 @@ export class NoAnswerError extends Error {
 }
 
 /** When the client ends a connection. */
-export type Cut = "within the request" | "after the request" | "within the answer";
+export type Cut = "within the request" | "after the request" | "within the answer" | "with a cancellation";
 
 /** The environment variables that headers may name. */
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -33,16 +33,17 @@ export async function exchange(request: ProbeRequest, budget: Budget, env: Envir
   return answer;
 }
 
-/** Sends a request and ends the connection. Resolves when it is ended, whether or not an answer came first. */
+/** Sends a request and ends the connection. Resolves when it is ended, with whether an answer came first. */
 export async function exchangeAndCut(
   request: ProbeRequest,
   cut: Cut,
   budget: Budget,
   env: Environment,
-): Promise<void> {
-  await start(request, budget, env, cut).catch((error) => {
+): Promise<boolean> {
+  const answer = await start(request, budget, env, cut).catch((error) => {
     if (!(error instanceof NoAnswerError)) throw error;
   });
+  return answer !== undefined;
 }
 
 /** Returns a header's value with the named environment variables. */

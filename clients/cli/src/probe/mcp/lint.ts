@@ -1,0 +1,158 @@
+import { failed, PASSED, type Verdict } from "../verdict.ts";
+
+/** A tool as its server describes it. */
+export interface Tool {
+  readonly name: string;
+  readonly inputSchema?: Schema;
+  readonly annotations?: { readonly readOnlyHint?: unknown; readonly idempotentHint?: unknown };
+}
+
+/** A JSON Schema, as far as it is read. The server may have written anything. */
+interface Schema {
+  readonly properties?: unknown;
+  readonly required?: unknown;
+  readonly description?: unknown;
+  readonly format?: unknown;
+}
+
+/** An argument that is an idempotency key, by its name. */
+export interface KeyArgument {
+  /** A JSON Pointer into the arguments. */
+  readonly pointer: string;
+  readonly schema: Schema;
+  readonly isRequired: boolean;
+}
+
+/** A promise about the tools of a server, as it lists them. */
+export interface ListCheck {
+  readonly id: string;
+  readonly fact: string;
+  judge(tools: readonly Tool[]): Verdict;
+}
+
+/** Deeper arguments are not searched for keys. */
+const MAX_DEPTH = 4;
+const KEY =
+  /idempoten|^(?:client|paypal)requestid$|^client(?:request)?token$|^dedup(?:e|lication)?(?:id|key|token)$/;
+/** Names that are also those of other things: they are keys of a tool that creates something, or by their description. */
+const PERHAPS_KEY = /^request(?:id|key)$/;
+const OF_A_KEY = /idempoten|retr(?:y|ies)|duplicat/i;
+const MADE_BY_MODEL =
+  /\buuid|\bguid\b|\brandom|\bunique\b.*\b(?:each|every|per|this|identif)|\b(?:generate|create|make)\b.*\bkey\b/i;
+/** The description says where a key comes from, or when it stays. */
+const STAYS = /\b(?:same|re-?use[ds]?|deriv\w*)\b/i;
+/** Verbs by which a name says whether the tool creates something at each call, changes what there is, or reads. */
+const VERBS = {
+  create: /^(?:create|send|charge|pay|refund|transfer|purchase|buy|withdraw|insert|append|submit)$/,
+  change: /^(?:update|delete|remove|cancel|edit|set|archive|add|upsert|capture|publish|merge|void)$/,
+  read: /^(?:get|list|search|find|fetch|read|retrieve|show|describe|count|query|lookup|check|preview|validate|verify|calculate|estimate)$/,
+} as const;
+/** Also nouns: verbs only where a name begins with them, perhaps after the name of a product. */
+const ALSO_NOUNS = /^(?:charge|refund|transfer|pay)$/;
+
+export const LIST: readonly ListCheck[] = [
+  {
+    id: "list.no-key",
+    fact: "A tool that creates or sends something has an argument for a key.",
+    judge: (tools) =>
+      without(tools, (tool) => creates(tool) && !claims(tool, "idempotentHint") && keysOf(tool).length === 0),
+  },
+  {
+    id: "list.key-by-model",
+    fact: "No description of a key asks the model to make it up.",
+    judge: (tools) =>
+      withoutKeys(tools, ({ schema: { description = "", format } }) => {
+        const text = `${description}${format === "uuid" ? " (format: uuid)" : ""}`;
+        return MADE_BY_MODEL.test(text) && !STAYS.test(text) ? JSON.stringify(text.slice(0, 120)) : undefined;
+      }),
+  },
+  {
+    id: "list.key-default",
+    fact: "No key has a default, a constant or an example, which a model would copy.",
+    judge: (tools) =>
+      withoutKeys(tools, ({ schema }) =>
+        ["default", "const", "example", "examples"].find((name) => Object.hasOwn(schema, name)),
+      ),
+  },
+  {
+    id: "list.key-optional",
+    fact: "A tool with an argument for a key requires it.",
+    judge: (tools) => withoutKeys(tools, ({ isRequired }) => (isRequired ? undefined : "is optional")),
+  },
+  {
+    id: "list.idempotent-hint",
+    fact: "A tool that creates or sends something has idempotentHint only with an argument for a key.",
+    judge: (tools) =>
+      without(tools, (tool) => creates(tool) && claims(tool, "idempotentHint") && keysOf(tool).length === 0),
+  },
+  {
+    id: "list.read-only-hint",
+    fact: "No tool whose name says that it writes has readOnlyHint.",
+    judge: (tools) =>
+      without(tools, (tool) => claims(tool, "readOnlyHint") && /create|change/.test(verbOf(tool) ?? "")),
+  },
+];
+
+/** Returns the arguments of a tool that are keys by their name. */
+export function keysOf(tool: Tool): readonly KeyArgument[] {
+  const isKey = (name: string, { description }: Schema) => {
+    const plain = name.toLowerCase().replaceAll(/[^a-z]/g, "");
+    return (
+      KEY.test(plain) || (PERHAPS_KEY.test(plain) && (creates(tool) || OF_A_KEY.test(String(description))))
+    );
+  };
+  const within = (schema: Schema, path: string, isNeeded: boolean, depth: number): readonly KeyArgument[] =>
+    Object.entries(schema.properties ?? {}).flatMap(([name, value]: [string, Schema | null]) => {
+      const pointer = `${path}/${name.replaceAll("~", "~0").replaceAll("/", "~1")}`;
+      const isRequired = isNeeded && Array.isArray(schema.required) && schema.required.includes(name);
+      if (typeof value !== "object" || value === null) return [];
+      if (isKey(name, value)) return [{ pointer, schema: value, isRequired }];
+      return depth === MAX_DEPTH ? [] : within(value, pointer, isRequired, depth + 1);
+    });
+  return within(tool.inputSchema ?? {}, "", true, 1);
+}
+
+/** Whether each call of the tool creates or sends something, by its name or by its own hints. */
+function creates(tool: Tool): boolean {
+  const { readOnlyHint, idempotentHint } = tool.annotations ?? {};
+  if (readOnlyHint === true) return false;
+  return verbOf(tool) === "create" || (readOnlyHint === false && idempotentHint === false);
+}
+
+function claims({ annotations }: Tool, hint: "readOnlyHint" | "idempotentHint"): boolean {
+  return annotations?.[hint] === true;
+}
+
+/** Returns what the first verb of a tool's name says. `create_or_update` changes. */
+function verbOf({ name }: Tool): keyof typeof VERBS | undefined {
+  const words = name
+    .replaceAll(/([a-z\d])([A-Z])/g, "$1 $2")
+    .toLowerCase()
+    .split(/[^a-z]+/);
+  const kindOf = (word: string) =>
+    (["create", "change", "read"] as const).find((kind) => VERBS[kind].test(word));
+  const index = words.findIndex(
+    (word, place) => kindOf(word) !== undefined && (place < 2 || !ALSO_NOUNS.test(word)),
+  );
+  const kind = kindOf(words[index] ?? "");
+  return kind === "create" && words[index + 1] === "or" ? "change" : kind;
+}
+
+/** Fails with the tools of which a fault is true. */
+function without(tools: readonly Tool[], isFault: (tool: Tool) => boolean): Verdict {
+  const found = tools.filter(isFault).map(({ name }) => name);
+  return found.length === 0 ? PASSED : failed(found.join(", "));
+}
+
+/** Fails with the keys that have a fault, and what it is. Keys of tools that read are of no interest. */
+function withoutKeys(tools: readonly Tool[], faultOf: (key: KeyArgument) => string | undefined): Verdict {
+  const found = tools
+    .filter((tool) => !claims(tool, "readOnlyHint") && verbOf(tool) !== "read")
+    .flatMap((tool) =>
+      keysOf(tool).flatMap((key) => {
+        const fault = faultOf(key);
+        return fault === undefined ? [] : [`${tool.name} ${key.pointer}: ${fault}`];
+      }),
+    );
+  return found.length === 0 ? PASSED : failed(found.join("; "));
+}
