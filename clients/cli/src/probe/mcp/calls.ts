@@ -24,11 +24,11 @@ function alike(id: string, other: string, fact: string): Check {
 
 /** Checks of one tool, each with calls of its own. */
 export const CALLS: readonly Check[] = [
-  alike("call.repeated", "same-key.effect", "A call that is made twice has one effect."),
+  alike("call.repeated", "same-key.effect", "A call made twice has one effect."),
   alike("call.twins", "twins.2", "Two calls with one key at once have one effect."),
   {
     id: "call.lost",
-    fact: "A call whose session ends before the answer: each repetition gets one answer, with one effect.",
+    fact: "A call whose session ended early, repeated, has one effect and one answer.",
     async run(scene) {
       const { answers } = await repeatCut(scene, "after the request");
       const [first, second] = answers;
@@ -39,7 +39,7 @@ export const CALLS: readonly Check[] = [
   },
   {
     id: "call.restart",
-    fact: "A call that is repeated after a restart of the server has one effect.",
+    fact: "A call repeated after a restart has one effect.",
     needs: "restartCommand",
     async run(scene) {
       const request = scene.request();
@@ -51,7 +51,7 @@ export const CALLS: readonly Check[] = [
   alike("call.other-arguments", "other.body-effect", "A key with other arguments has no second effect."),
   {
     id: "call.cancelled",
-    fact: "A call that is cancelled, and repeated, has one effect, or none if the repetition is refused.",
+    fact: "A cancelled call, repeated, has one effect, or is refused.",
     async run(scene) {
       const { isAnswered, answers } = await repeatCut(scene, "with a cancellation");
       if (isAnswered) return nothing("the answer came before the cancellation");

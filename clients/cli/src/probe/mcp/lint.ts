@@ -39,36 +39,37 @@ const PERHAPS_KEY = /^request(?:id|key)$/;
 const OF_A_KEY = /idempoten|retr(?:y|ies)|duplicat/i;
 const MADE_BY_MODEL =
   /\buuid|\bguid\b|\brandom|\bunique\b.*\b(?:each|every|per|this|identif)|\b(?:generate|create|make)\b.*\bkey\b/i;
-/** The description says where a key comes from, or when it stays. */
-const STAYS = /\b(?:same|re-?use[ds]?|deriv\w*)\b/i;
+/** The description says where the key comes from, or that a retry has the same. */
+const STAYS = /\b(?:same|re-?us\w+)\b.*\b(?:retr|again|repeat)|\bderiv/i;
 /** Verbs by which a name says whether the tool creates something at each call, changes what there is, or reads. */
 const VERBS = {
-  create: /^(?:create|send|charge|pay|refund|transfer|purchase|buy|withdraw|insert|append|submit)$/,
-  change: /^(?:update|delete|remove|cancel|edit|set|archive|add|upsert|capture|publish|merge|void)$/,
+  create: /^(?:create|send|submit|purchase|buy|insert|append)$/,
+  change:
+    /^(?:update|delete|remove|cancel|edit|set|archive|add|upsert|capture|publish|merge|void|transfer|withdraw)$/,
   read: /^(?:get|list|search|find|fetch|read|retrieve|show|describe|count|query|lookup|check|preview|validate|verify|calculate|estimate)$/,
 } as const;
-/** Also nouns: verbs only where a name begins with them, perhaps after the name of a product. */
-const ALSO_NOUNS = /^(?:charge|refund|transfer|pay)$/;
+/** Also nouns. They are verbs that create where a name has no other verb, and begins with them, perhaps after a product's name. */
+const ALSO_NOUNS = /^(?:charge|refund|pay|post|reply)$/;
 
 export const LIST: readonly ListCheck[] = [
   {
     id: "list.no-key",
-    fact: "A tool that creates or sends something has an argument for a key.",
+    fact: "A tool that creates or sends has a key argument.",
     judge: (tools) =>
       without(tools, (tool) => creates(tool) && !claims(tool, "idempotentHint") && keysOf(tool).length === 0),
   },
   {
     id: "list.key-by-model",
-    fact: "No description of a key asks the model to make it up.",
+    fact: "No description asks the model to make up a key.",
     judge: (tools) =>
       withoutKeys(tools, ({ schema: { description = "", format } }) => {
         const text = `${description}${format === "uuid" ? " (format: uuid)" : ""}`;
-        return MADE_BY_MODEL.test(text) && !STAYS.test(text) ? JSON.stringify(text.slice(0, 120)) : undefined;
+        return MADE_BY_MODEL.test(text) && !STAYS.test(text) ? JSON.stringify(text.slice(0, 200)) : undefined;
       }),
   },
   {
     id: "list.key-default",
-    fact: "No key has a default, a constant or an example, which a model would copy.",
+    fact: "No key has a default, constant or example.",
     judge: (tools) =>
       withoutKeys(tools, ({ schema }) =>
         ["default", "const", "example", "examples"].find((name) => Object.hasOwn(schema, name)),
@@ -76,18 +77,18 @@ export const LIST: readonly ListCheck[] = [
   },
   {
     id: "list.key-optional",
-    fact: "A tool with an argument for a key requires it.",
+    fact: "A tool requires its key.",
     judge: (tools) => withoutKeys(tools, ({ isRequired }) => (isRequired ? undefined : "is optional")),
   },
   {
     id: "list.idempotent-hint",
-    fact: "A tool that creates or sends something has idempotentHint only with an argument for a key.",
+    fact: "No tool that creates or sends without a key has idempotentHint.",
     judge: (tools) =>
       without(tools, (tool) => creates(tool) && claims(tool, "idempotentHint") && keysOf(tool).length === 0),
   },
   {
     id: "list.read-only-hint",
-    fact: "No tool whose name says that it writes has readOnlyHint.",
+    fact: "No tool with a name that writes has readOnlyHint.",
     judge: (tools) =>
       without(tools, (tool) => claims(tool, "readOnlyHint") && /create|change/.test(verbOf(tool) ?? "")),
   },
@@ -129,13 +130,11 @@ function verbOf({ name }: Tool): keyof typeof VERBS | undefined {
     .replaceAll(/([a-z\d])([A-Z])/g, "$1 $2")
     .toLowerCase()
     .split(/[^a-z]+/);
-  const kindOf = (word: string) =>
-    (["create", "change", "read"] as const).find((kind) => VERBS[kind].test(word));
-  const index = words.findIndex(
-    (word, place) => kindOf(word) !== undefined && (place < 2 || !ALSO_NOUNS.test(word)),
-  );
-  const kind = kindOf(words[index] ?? "");
-  return kind === "create" && words[index + 1] === "or" ? "change" : kind;
+  for (const [index, word] of words.entries()) {
+    const kind = (["create", "change", "read"] as const).find((one) => VERBS[one].test(word));
+    if (kind !== undefined) return kind === "create" && words[index + 1] === "or" ? "change" : kind;
+  }
+  return words.slice(0, 2).some((word) => ALSO_NOUNS.test(word)) ? "create" : undefined;
 }
 
 /** Fails with the tools of which a fault is true. */
