@@ -69,7 +69,7 @@ export const KEYS: readonly Check[] = [
   },
   distinct(
     "key.ends",
-    "Keys of 200 characters that differ in the last one are two keys, or are refused.",
+    "Keys of 200 characters that differ in the last one are two keys, or refused.",
     (unique) => [`${unique.padEnd(199, "x")}a`, `${unique.padEnd(199, "x")}b`],
   ),
   distinct("key.case", "Keys that differ in upper and lower case are two keys.", (unique) => [
@@ -83,7 +83,7 @@ export const KEYS: readonly Check[] = [
   ),
   distinct(
     "key.separators",
-    "Keys that differ in their separators are two keys, or are refused.",
+    "Keys that differ in their separators are two keys, or refused.",
     (unique) => [`${unique}/a:b`, `${unique}:a/b`],
   ),
   distinct(
