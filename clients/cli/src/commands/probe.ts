@@ -164,8 +164,11 @@ async function runProbe(host: Host, flags: Flags, output: Output): Promise<void>
   for (const endpoint of await endpointsOf(flags)) {
     try {
       if (endpoint.mcp === undefined) reports.push(await probe(endpoint, options));
-      else if (flags.dryRun) throw new UsageError("--dry-run is for --url.");
-      else reports.push(...(await probeServer(await loadSdk(), endpoint, options)));
+      else {
+        if (flags.dryRun) throw new UsageError("--dry-run is for --url.");
+        const sdk = await loadOptional("@onceward/mcp-proxy", () => import("@onceward/mcp-proxy"));
+        reports.push(...(await probeServer(sdk, endpoint, options)));
+      }
     } catch (error) {
       if (error instanceof NotProbedError) throw new Outcome(EXIT.refused, error.message);
       if (error instanceof NoAnswerError)
@@ -179,10 +182,6 @@ async function runProbe(host: Host, flags: Flags, output: Output): Promise<void>
   output.value(reportJson(reports), () => reportText(reports));
   const exitCode = exitCodeOf(reports);
   if (exitCode !== EXIT.ok) throw new Outcome(exitCode, "");
-}
-
-async function loadSdk() {
-  return await loadOptional("@onceward/mcp-proxy", () => import("@onceward/mcp-proxy"));
 }
 
 async function endpointsOf(flags: Flags): Promise<readonly Endpoint[]> {

@@ -33,17 +33,16 @@ export async function exchange(request: ProbeRequest, budget: Budget, env: Envir
   return answer;
 }
 
-/** Sends a request and ends the connection. Resolves when it is ended, with whether an answer came first. */
+/** Sends a request and ends the connection. Resolves when it is ended, whether or not an answer came first. */
 export async function exchangeAndCut(
   request: ProbeRequest,
   cut: Cut,
   budget: Budget,
   env: Environment,
-): Promise<boolean> {
-  const answer = await start(request, budget, env, cut).catch((error) => {
+): Promise<void> {
+  await start(request, budget, env, cut).catch((error) => {
     if (!(error instanceof NoAnswerError)) throw error;
   });
-  return answer !== undefined;
 }
 
 /** Returns a header's value with the named environment variables. */

@@ -159,10 +159,7 @@ function showing(sender: Sender, show: (command: string) => void): Sender {
       show(sender.show(request));
       return { status: 201, headers: {}, body: Buffer.from("{}") };
     },
-    async cut(request, cut) {
-      show(sender.show(request, cut));
-      return false;
-    },
+    cut: async (request, cut) => show(sender.show(request, cut)),
     restart: async () => show("(restart of the service)"),
   };
 }

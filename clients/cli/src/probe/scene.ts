@@ -19,8 +19,7 @@ export interface Sender {
   /** Returns a shell command that sends the request. */
   show(request: ProbeRequest, cut?: Cut): string;
   send(request: ProbeRequest): Promise<Answer>;
-  /** Resolves with whether the answer came before the cut. */
-  cut(request: ProbeRequest, cut: Cut): Promise<boolean>;
+  cut(request: ProbeRequest, cut: Cut): Promise<void>;
   /** Restarts the service. */
   restart(): Promise<void>;
 }
@@ -85,11 +84,11 @@ export class Scene {
     return answer;
   }
 
-  /** Sends a request and ends the connection. Resolves with whether the answer came first. */
-  async sendAndCut(request: ProbeRequest, cut: Cut): Promise<boolean> {
+  /** Sends a request and ends the connection. */
+  async sendAndCut(request: ProbeRequest, cut: Cut): Promise<void> {
     await this.budget.request(1);
     this.commands.push(this.#sender.show(request, cut));
-    return await this.#sender.cut(request, cut);
+    await this.#sender.cut(request, cut);
   }
 
   async restart(): Promise<void> {

@@ -81,11 +81,10 @@ export const KEYS: readonly Check[] = [
     "A key with a space and the same key without it are two keys, or the first is refused.",
     (unique) => [`${unique} 1`, `${unique}1`],
   ),
-  distinct(
-    "key.separators",
-    "Keys that differ in their separators are two keys, or refused.",
-    (unique) => [`${unique}/a:b`, `${unique}:a/b`],
-  ),
+  distinct("key.separators", "Keys that differ in their separators are two keys, or refused.", (unique) => [
+    `${unique}/a:b`,
+    `${unique}:a/b`,
+  ]),
   distinct(
     "key.escapes",
     "A key with %2D and the same key with a hyphen are two keys, or the first is refused.",

@@ -1,4 +1,4 @@
-import { failed, PASSED, type Verdict } from "../verdict.ts";
+import { holds, type Verdict } from "../verdict.ts";
 
 /** A tool as its server describes it. */
 export interface Tool {
@@ -41,6 +41,8 @@ const MADE_BY_MODEL =
   /\buuid|\bguid\b|\brandom|\bunique\b.*\b(?:each|every|per|this|identif)|\b(?:generate|create|make)\b.*\bkey\b/i;
 /** The description says where the key comes from, or that a retry has the same. */
 const STAYS = /\b(?:same|re-?us\w+)\b.*\b(?:retr|again|repeat)|\bderiv/i;
+/** Members of a schema whose value a model copies. */
+const COPIED = ["default", "const", "example", "examples"];
 /** Verbs by which a name says whether the tool creates something at each call, changes what there is, or reads. */
 const VERBS = {
   create: /^(?:create|send|submit|purchase|buy|insert|append)$/,
@@ -52,47 +54,46 @@ const VERBS = {
 const ALSO_NOUNS = /^(?:charge|refund|pay|post|reply)$/;
 
 export const LIST: readonly ListCheck[] = [
-  {
-    id: "list.no-key",
-    fact: "A tool that creates or sends has a key argument.",
-    judge: (tools) =>
-      without(tools, (tool) => creates(tool) && !claims(tool, "idempotentHint") && keysOf(tool).length === 0),
-  },
-  {
-    id: "list.key-by-model",
-    fact: "No description asks the model to make up a key.",
-    judge: (tools) =>
-      withoutKeys(tools, ({ schema: { description = "", format } }) => {
-        const text = `${description}${format === "uuid" ? " (format: uuid)" : ""}`;
-        return MADE_BY_MODEL.test(text) && !STAYS.test(text) ? JSON.stringify(text.slice(0, 200)) : undefined;
-      }),
-  },
-  {
-    id: "list.key-default",
-    fact: "No key has a default, constant or example.",
-    judge: (tools) =>
-      withoutKeys(tools, ({ schema }) =>
-        ["default", "const", "example", "examples"].find((name) => Object.hasOwn(schema, name)),
-      ),
-  },
-  {
-    id: "list.key-optional",
-    fact: "A tool requires its key.",
-    judge: (tools) => withoutKeys(tools, ({ isRequired }) => (isRequired ? undefined : "is optional")),
-  },
-  {
-    id: "list.idempotent-hint",
-    fact: "No tool that creates or sends without a key has idempotentHint.",
-    judge: (tools) =>
-      without(tools, (tool) => creates(tool) && claims(tool, "idempotentHint") && keysOf(tool).length === 0),
-  },
-  {
-    id: "list.read-only-hint",
-    fact: "No tool with a name that writes has readOnlyHint.",
-    judge: (tools) =>
-      without(tools, (tool) => claims(tool, "readOnlyHint") && /create|change/.test(verbOf(tool) ?? "")),
-  },
+  check("list.no-key", "A tool that creates or sends has a key argument.", (tool) =>
+    createsWithoutKey(tool) && !claims(tool, "idempotentHint") ? [""] : [],
+  ),
+  check("list.key-by-model", "No description asks the model to make up a key.", (tool) =>
+    keyFaults(tool, ({ schema: { description = "", format } }) => {
+      const text = `${description}${format === "uuid" ? " (format: uuid)" : ""}`;
+      return MADE_BY_MODEL.test(text) && !STAYS.test(text) && JSON.stringify(text.slice(0, 200));
+    }),
+  ),
+  check("list.key-default", "No key has a default, constant or example.", (tool) =>
+    keyFaults(tool, ({ schema }) => COPIED.find((name) => Object.hasOwn(schema, name))),
+  ),
+  check("list.key-optional", "A tool requires its key.", (tool) =>
+    keyFaults(tool, ({ isRequired }) => !isRequired && "is optional"),
+  ),
+  check("list.idempotent-hint", "No tool that creates or sends without a key has idempotentHint.", (tool) =>
+    createsWithoutKey(tool) && claims(tool, "idempotentHint") ? [""] : [],
+  ),
+  check("list.read-only-hint", "No tool with a name that writes has readOnlyHint.", (tool) =>
+    claims(tool, "readOnlyHint") && /create|change/.test(verbOf(tool) ?? "") ? [""] : [],
+  ),
 ];
+
+/** @param faultsOf returns a tool's faults, in words that may follow its name. */
+function check(id: string, fact: string, faultsOf: (tool: Tool) => readonly string[]): ListCheck {
+  const judge = (tools: readonly Tool[]) => {
+    const found = tools.flatMap((tool) => faultsOf(tool).map((fault) => `${tool.name}${fault}`));
+    return holds(found.length === 0, found.join("; "));
+  };
+  return { id, fact, judge };
+}
+
+/** Returns the faults of a tool's keys. Keys of tools that read are of no interest. */
+function keyFaults(tool: Tool, faultOf: (key: KeyArgument) => string | false | undefined) {
+  if (claims(tool, "readOnlyHint") || verbOf(tool) === "read") return [];
+  return keysOf(tool).flatMap((key) => {
+    const fault = faultOf(key);
+    return fault ? [` ${key.pointer}: ${fault}`] : [];
+  });
+}
 
 /** Returns the arguments of a tool that are keys by their name. */
 export function keysOf(tool: Tool): readonly KeyArgument[] {
@@ -111,6 +112,10 @@ export function keysOf(tool: Tool): readonly KeyArgument[] {
       return depth === MAX_DEPTH ? [] : within(value, pointer, isRequired, depth + 1);
     });
   return within(tool.inputSchema ?? {}, "", true, 1);
+}
+
+function createsWithoutKey(tool: Tool): boolean {
+  return creates(tool) && keysOf(tool).length === 0;
 }
 
 /** Whether each call of the tool creates or sends something, by its name or by its own hints. */
@@ -135,23 +140,4 @@ function verbOf({ name }: Tool): keyof typeof VERBS | undefined {
     if (kind !== undefined) return kind === "create" && words[index + 1] === "or" ? "change" : kind;
   }
   return words.slice(0, 2).some((word) => ALSO_NOUNS.test(word)) ? "create" : undefined;
-}
-
-/** Fails with the tools of which a fault is true. */
-function without(tools: readonly Tool[], isFault: (tool: Tool) => boolean): Verdict {
-  const found = tools.filter(isFault).map(({ name }) => name);
-  return found.length === 0 ? PASSED : failed(found.join(", "));
-}
-
-/** Fails with the keys that have a fault, and what it is. Keys of tools that read are of no interest. */
-function withoutKeys(tools: readonly Tool[], faultOf: (key: KeyArgument) => string | undefined): Verdict {
-  const found = tools
-    .filter((tool) => !claims(tool, "readOnlyHint") && verbOf(tool) !== "read")
-    .flatMap((tool) =>
-      keysOf(tool).flatMap((key) => {
-        const fault = faultOf(key);
-        return fault === undefined ? [] : [`${tool.name} ${key.pointer}: ${fault}`];
-      }),
-    );
-  return found.length === 0 ? PASSED : failed(found.join("; "));
 }

@@ -3,19 +3,18 @@ import { Budget, DEFAULT_BOUNDS } from "../budget.ts";
 import { simpleKey } from "../check.ts";
 import { quoted, withCut } from "../curl.ts";
 import type { Changes, Endpoint, ProbeRequest } from "../endpoint.ts";
-import { members } from "../endpoint-fields.ts";
 import { isNamed, type ProbeOptions, type Report, runChecks, selected } from "../probe.ts";
 import type { Sender } from "../scene.ts";
 import { skipped } from "../verdict.ts";
 import { CALLS } from "./calls.ts";
 import { keysOf, LIST, type Tool } from "./lint.ts";
-import { McpServer } from "./server.ts";
-
-/** Shown for the restart of a process that the probe has started. */
-const KILL = ["kill", "-KILL", "the server's process"];
+import { isUrl, McpServer } from "./server.ts";
 
 /** All checks of a server, in the order in which they run. The guide's list is derived from this table. */
 export const SERVER_CHECKS = [...LIST, ...CALLS];
+
+/** Shown for the restart of a process that the probe has started. */
+const KILL = ["kill", "-KILL", "the server's process"];
 
 /**
  * Checks the list of a server's tools, and then calls each tool that the endpoint names, if it allows writes. Returns a report of the
@@ -31,28 +30,27 @@ export async function probeServer(
 ): Promise<readonly Report[]> {
   const budget = new Budget(options.bounds ?? DEFAULT_BOUNDS);
   const server = new McpServer(sdk, endpoint, budget, options.env);
+  const { url, mcp = "", restartCommand = isUrl(mcp) ? undefined : KILL } = endpoint;
   try {
     const tools = await server.listTools();
     const called = endpoint.allowWrites ? endpoint.tools.map((name) => toolOf(endpoint, tools, name)) : [];
-    const judged = selected(LIST, options).map((check) => ({
-      check,
-      verdict: isNamed(check.id, endpoint.unclaimed) ? skipped("not claimed") : check.judge(tools),
-      commands: [],
-    }));
     const why = skipped(endpoint.tools.length === 0 ? "needs tools" : "needs allowWrites");
-    const left = called.length > 0 ? [] : selected(CALLS, options);
-    const findings = [...judged, ...left.map((check) => ({ check, verdict: why, commands: [] }))];
-    const reports: Report[] = [
-      { url: endpoint.url, effects: "not counted", findings, requests: budget.requests },
-    ];
-    for (const { tool, pointer } of called) {
-      const subject = {
-        ...endpoint,
-        url: `${endpoint.url}: ${tool.name}`,
-        ...(server.isProcess && { restartCommand: endpoint.restartCommand ?? KILL }),
+    const judged = selected(called.length > 0 ? LIST : SERVER_CHECKS, options).map((check) => {
+      const verdict = "judge" in check ? check.judge(tools) : why;
+      const isClaimed = !isNamed(check.id, endpoint.unclaimed);
+      return { check, verdict: isClaimed ? verdict : skipped("not claimed"), commands: [] };
+    });
+    const reports: Report[] = [{ url, effects: "not counted", findings: judged, requests: budget.requests }];
+    for (const { name, pointer } of called) {
+      const tool = { ...endpoint, url: `${url}: ${name}`, ...(restartCommand && { restartCommand }) };
+      const sender: Sender = {
+        request: (changes) => requestOf(endpoint, name, pointer, changes),
+        show: (request, cut) => withCut(commandOf(endpoint, request), cut),
+        send: (request) => server.send(request),
+        cut: (request, cut) => server.cut(request, cut),
+        restart: () => server.restart(),
       };
-      const sender = senderOf(server, endpoint, tool, pointer);
-      const report = await runChecks(CALLS, subject, { ...options, budget, sender });
+      const report = await runChecks(CALLS, tool, { ...options, budget, sender });
       const byName = endpoint.keyArgument === undefined ? ", by its name" : "";
       reports.push({ ...report, key: pointer === undefined ? "the arguments" : `${pointer}${byName}` });
     }
@@ -71,65 +69,47 @@ function toolOf({ keyArgument, body }: Endpoint, tools: readonly Tool[], name: s
     throw new UsageError(
       `The key of ${name} is unknown: name it with --key-argument, or put {{id}} into --arguments.`,
     );
-  return { tool, pointer };
-}
-
-function senderOf(server: McpServer, endpoint: Endpoint, tool: Tool, pointer: string | undefined): Sender {
-  return {
-    request: (changes) => requestOf(endpoint, tool, pointer, changes),
-    show: (request, cut) => withCut(commandOf(endpoint, request), cut),
-    send: (request) => server.send(request),
-    cut: (request, cut) => server.cut(request, cut),
-    restart: () => server.restart(),
-  };
+  return { name, pointer };
 }
 
 /** Returns a call of a new operation, whose arguments are the body. Without an argument for its key, the key is `{{id}}`. */
 function requestOf(
-  { body }: Endpoint,
-  { name }: Tool,
+  endpoint: Endpoint,
+  url: string,
   pointer: string | undefined,
-  changes: Changes = {},
+  { key = simpleKey(), body = endpoint.body }: Changes = {},
 ): ProbeRequest {
-  const key = String(changes.key ?? simpleKey());
-  const id = pointer === undefined ? key : simpleKey();
-  const args = argumentsOf((changes.body ?? body).replaceAll("{{id}}", id));
-  if (pointer !== undefined) put(args, pointer, key);
-  return { url: name, method: "tools/call", headers: {}, body: JSON.stringify(args) };
-}
-
-function argumentsOf(text: string): Record<string, unknown> {
+  const text = body.replaceAll("{{id}}", pointer === undefined ? String(key) : simpleKey());
+  let args: unknown;
   try {
-    return { ...members(JSON.parse(text)) };
+    args = JSON.parse(text);
   } catch {
     throw new UsageError("A tool's arguments must be a JSON object.");
   }
+  const names = pointer?.split("/").slice(1) ?? [];
+  const filled = pointer === undefined ? args : put(args, names, key);
+  return { url, method: "tools/call", headers: {}, body: JSON.stringify(filled) };
 }
 
-/** Writes a value to the place of a JSON Pointer. */
-function put(into: Record<string, unknown>, pointer: string, value: string): void {
-  const names = pointer.split("/").map((name) => name.replaceAll("~1", "/").replaceAll("~0", "~"));
-  const last = names.pop() ?? "";
-  let place = into;
-  for (const name of names.slice(1)) {
-    if (!Object.hasOwn(place, name)) place[name] = {};
-    place = place[name] as Record<string, unknown>;
-  }
-  place[last] = value;
+/** Returns the object with a value at the names of a JSON Pointer. */
+function put(into: unknown, [name = "", ...names]: readonly string[], value: unknown): unknown {
+  const member = name.replaceAll("~1", "/").replaceAll("~0", "~");
+  const object: Readonly<Record<string, unknown>> = Object(into);
+  return { ...object, [member]: names.length === 0 ? value : put(object[member], names, value) };
 }
 
 /** Returns a shell command that makes the call in a session of its own. */
 function commandOf({ mcp = "", headers }: Endpoint, { url, body }: ProbeRequest): string {
-  const isUrl = /^https?:/.test(mcp);
-  const named = Object.entries(headers).map(([name, value]) => `--header ${quoted(`${name}: ${value}`)}`);
-  const given = Object.entries(JSON.parse(body)).map(([name, value]) => {
-    const text = typeof value === "string" ? value : JSON.stringify(value);
-    return `--tool-arg ${quoted(`${name}=${text}`)}`;
-  });
+  const option = (name: string) => (text: string) => `--${name} ${quoted(text)}`;
+  const named = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
+  const given = Object.entries(JSON.parse(body)).map(
+    ([name, value]) => `${name}=${typeof value === "string" ? value : JSON.stringify(value)}`,
+  );
   return [
-    "npx @modelcontextprotocol/inspector --cli",
-    ...(isUrl ? [quoted(mcp), "--transport http", ...named] : [mcp]),
-    `--method tools/call --tool-name ${quoted(url)}`,
-    ...given,
+    `npx @modelcontextprotocol/inspector --cli ${isUrl(mcp) ? `${quoted(mcp)} --transport http` : mcp}`,
+    ...named.map(option("header")),
+    ...["tools/call"].map(option("method")),
+    ...[url].map(option("tool-name")),
+    ...given.map(option("tool-arg")),
   ].join(" ");
 }

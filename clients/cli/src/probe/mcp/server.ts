@@ -17,18 +17,16 @@ const CUT_MS = 50;
 interface Session {
   readonly client: InstanceType<Sdk["Client"]>;
   readonly transport: ReturnType<Sdk["connectUpstream"]>;
-  /** The sending of the last message. */
-  sent: Promise<void>;
-  /** Why it broke off: a bound of the probe, or else the last error of the connection. */
+  /** A bound that ended it, or else the first error of the connection. */
   broken?: Error;
 }
 
 /** A server of Model Context Protocol, with one session at a time. A call after the end of a session opens the next one. */
 export class McpServer {
-  readonly #endpoint: Endpoint;
-  readonly #address: UpstreamAddress;
-  readonly #budget: Budget;
   readonly #sdk: Sdk;
+  readonly #endpoint: Endpoint;
+  readonly #budget: Budget;
+  readonly #address: UpstreamAddress;
   #session: Promise<Session> | undefined;
 
   /** @param endpoint its `mcp` is a URL, or a command for the shell. */
@@ -39,19 +37,11 @@ export class McpServer {
     this.#address = addressOf(endpoint, env);
   }
 
-  /** Whether the probe starts the server's process. */
-  get isProcess(): boolean {
-    return this.#address.kind === "command";
-  }
-
-  /**
-   * Returns the tools of all pages.
-   *
-   * @throws NoAnswerError, BoundReached. NotProbedError if the server refuses to list them.
-   */
+  /** Returns the tools of all pages. @throws NoAnswerError, BoundReached; NotProbedError if the server refuses. */
   async listTools(): Promise<readonly Tool[]> {
     const tools: Tool[] = [];
-    for (let cursor: unknown, isFirst = true; isFirst || cursor; isFirst = false) {
+    let cursor: unknown;
+    do {
       await this.#budget.request(1);
       const page = await this.#ask("tools/list", cursor ? { cursor } : {});
       if (page instanceof Error)
@@ -59,7 +49,7 @@ export class McpServer {
       if (!Array.isArray(page.tools)) throw new NoAnswerError("its list of tools has no tools");
       tools.push(...page.tools.filter((tool) => typeof tool?.name === "string"));
       cursor = page.nextCursor;
-    }
+    } while (cursor);
     return tools;
   }
 
@@ -67,39 +57,23 @@ export class McpServer {
   async send({ url, body }: ProbeRequest, signal?: AbortSignal): Promise<Answer> {
     const result = await this.#ask("tools/call", { name: url, arguments: JSON.parse(body) }, signal);
     if (result instanceof Error) return { status: 400, headers: {}, body: Buffer.from(result.message) };
-    // What says that the result is a replay is not a part of it.
+    // A replay may be marked in `_meta`.
     const { _meta, isError, ...answer } = result;
-    return {
-      status: isError === true ? 400 : 200,
-      headers: {},
-      body: Buffer.from(JSON.stringify(answer)),
-    };
+    return { status: isError ? 400 : 200, headers: {}, body: Buffer.from(JSON.stringify(answer)) };
   }
 
-  /** Calls a tool, and ends the session or cancels the call. Resolves with whether the answer came first. @throws BoundReached */
-  async cut(request: ProbeRequest, cut: Cut): Promise<boolean> {
-    const session = await this.#open();
+  /** Calls a tool, and cancels the call or ends the session before its answer, if the server takes any time. @throws BoundReached */
+  async cut(request: ProbeRequest, cut: Cut): Promise<void> {
+    await this.#open();
     const cancelling = new AbortController();
-    let isAnswered = false;
-    const answered = this.send(request, cancelling.signal).then(
-      () => {
-        isAnswered = true;
-      },
-      (error) => {
-        if (!(error instanceof NoAnswerError)) throw error;
-      },
-    );
-    if (cut === "with a cancellation") {
-      // Once the message is handed over, which the next turn does.
-      await pause(0);
-      await Promise.race([answered, session.sent.catch(() => {}), pause(CUT_MS)]);
-      cancelling.abort();
-    } else {
-      await Promise.race([answered, pause(CUT_MS)]);
-      await this.close();
-    }
-    await answered;
-    return isAnswered;
+    const ended = this.send(request, cancelling.signal).catch((error) => {
+      if (!(error instanceof NoAnswerError)) throw error;
+    });
+    // The next turn hands the message over.
+    await Promise.race([ended, pause(cut === "with a cancellation" ? 0 : CUT_MS)]);
+    if (cut === "with a cancellation") cancelling.abort();
+    else await this.close();
+    await ended;
   }
 
   /** Runs the user's command, or else kills the server's process; the next call starts it. */
@@ -117,18 +91,16 @@ export class McpServer {
   }
 
   /** Sends a request. Returns the result, or the error with which the server refuses it. @throws NoAnswerError, BoundReached */
-  async #ask(method: string, params: Readonly<Record<string, unknown>>, signal?: AbortSignal) {
+  async #ask(method: string, params: Record<string, unknown>, signal?: AbortSignal) {
     const session = await this.#open();
     const { ErrorCode, McpError, ResultSchema } = this.#sdk;
     this.#budget.transfer(Buffer.byteLength(JSON.stringify(params)));
     try {
       const options = { timeout: this.#budget.bounds.requestMs, ...(signal && { signal }) };
-      return await session.client.request({ method, params: { ...params } }, ResultSchema, options);
+      return await session.client.request({ method, params }, ResultSchema, options);
     } catch (error) {
-      const { ConnectionClosed, RequestTimeout } = ErrorCode;
-      const isRefusal =
-        error instanceof McpError && error.code !== ConnectionClosed && error.code !== RequestTimeout;
-      if (isRefusal) return error;
+      const unanswered: readonly number[] = [ErrorCode.ConnectionClosed, ErrorCode.RequestTimeout];
+      if (error instanceof McpError && !unanswered.includes(error.code)) return error;
       throw whyBroken(session, error);
     }
   }
@@ -150,12 +122,7 @@ export class McpServer {
       const error = { code: ErrorCode.ConnectionClosed, message: "the answer broke off" };
       transport.onmessage?.({ jsonrpc: "2.0", id, error });
     });
-    const session: Session = { client, transport, sent: Promise.resolve() };
-    const send = transport.send.bind(transport);
-    transport.send = (message, options) => {
-      session.sent = send(message, options);
-      return session.sent;
-    };
+    const session: Session = { client, transport };
     transport.onmessage = (message) => {
       try {
         this.#budget.transfer(Buffer.byteLength(JSON.stringify(message)));
@@ -166,23 +133,25 @@ export class McpServer {
       }
     };
     client.onerror = (error) => {
-      if (!(session.broken instanceof BoundReached)) session.broken = error;
+      session.broken ??= error;
     };
     client.onclose = onClose;
-    try {
-      await client.connect(transport, { timeout: this.#budget.bounds.requestMs });
-    } catch (error) {
+    await client.connect(transport, { timeout: this.#budget.bounds.requestMs }).catch((error) => {
       throw whyBroken(session, error);
-    }
+    });
     return session;
   }
 }
 
+/** Whether a server is named by its URL, and not by a command. */
+export function isUrl(mcp: string): boolean {
+  return /^https?:\/\//.test(mcp);
+}
+
 function addressOf({ mcp = "", headers }: Endpoint, env: Environment): UpstreamAddress {
-  const url = URL.parse(mcp);
-  if (url?.protocol === "http:" || url?.protocol === "https:") {
+  if (isUrl(mcp)) {
     const sent = Object.entries(headers).map(([name, value]) => [name, expand(value, env)]);
-    return { kind: "url", url, headers: Object.fromEntries(sent) };
+    return { kind: "url", url: new URL(mcp), headers: Object.fromEntries(sent) };
   }
   const passed = Object.entries(env).filter((entry): entry is [string, string] => entry[1] !== undefined);
   // The shell's process becomes the server's: it can be killed.
@@ -201,8 +170,5 @@ function kill({ transport }: Session): void {
 /** Returns the bound that ended the session, or an error that says why there is no answer. */
 function whyBroken({ broken }: Session, error: unknown): Error {
   if (broken instanceof BoundReached) return broken;
-  const text = messageOf(error);
-  return new NoAnswerError(
-    broken === undefined || text.includes(broken.message) ? text : `${text}: ${broken.message}`,
-  );
+  return new NoAnswerError([...new Set([messageOf(error), ...(broken ? [broken.message] : [])])].join(": "));
 }
