@@ -55,7 +55,12 @@ export const GROUPS: readonly Group[] = [
       "HTTP proxy",
       "guard an unmodified HTTP service in any language",
     ),
-    page("clients/cli/probe.md", "probe", "Probe an HTTP API", "54 checks of what a service does with keys"),
+    page(
+      "clients/cli/probe.md",
+      "probe",
+      "Probe an HTTP API",
+      "66 checks of what a service or an agent's tool does with keys",
+    ),
     page(
       "clients/comparison.md",
       "comparison",
