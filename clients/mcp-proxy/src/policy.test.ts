@@ -2,19 +2,23 @@ import { expect, test } from "vitest";
 import { parsePolicy, valueAt } from "./policy.ts";
 
 const tool = { key: ["/orderId"] };
+const byRun = { run: { id: "/run", step: "/step" } };
 const parse = (policy: unknown) => parsePolicy(JSON.stringify(policy));
 
 test("a policy names the guarded tools, and has defaults", () => {
-  const byRun = { namespace: "own", run: { id: "/run", step: "/step" }, onCrash: "policy", timeoutMs: 1000 };
-  const policy = parse({ namespace: "mcp-tools", tools: { refund: tool, pay: byRun } });
+  const pay = { namespace: "own", ...byRun, onCrash: "policy", timeoutMs: 1000 };
+  const policy = parse({ namespace: "mcp-tools", tools: { refund: tool, pay } });
   expect(policy.get("refund")).toEqual({
     namespace: "mcp-tools",
     name: { by: "arguments", pointers: ["/orderId"] },
     createdAt: undefined,
     ignore: [],
+    keyArgument: undefined,
     onCrash: "hold",
     onToolError: "unknown",
     marksBegin: false,
+    onUnavailable: "throw",
+    saysReplayed: false,
     leaseMs: undefined,
     timeoutMs: 300_000,
   });
@@ -45,6 +49,14 @@ test.each<[unknown, string]>([
   [
     { namespace: "a", tools: { refund: { ...tool, leaseMs: 1 } } },
     "tools.refund.leaseMs must be a whole number",
+  ],
+  ...["/orderId", "/orderId/key", "/at"].map((keyArgument): [unknown, string] => [
+    { namespace: "a", tools: { refund: { key: ["/orderId"], createdAt: "/at/time", keyArgument } } },
+    "tools.refund.keyArgument must not be an argument of",
+  ]),
+  [
+    { namespace: "a", tools: { refund: { ...byRun, onUnavailable: "proceed" } } },
+    'tools.refund.onUnavailable "proceed" needs "key"',
   ],
 ])("the policy %j is refused by name", (policy, message) => {
   expect(() => parse(policy)).toThrow(message);

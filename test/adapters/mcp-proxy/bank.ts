@@ -37,6 +37,12 @@ function newServer(): McpServer {
     appendFileSync(ledger, `decline ${id}\n`);
     return { ...textOf("declined"), isError: true };
   });
+  const keyed = { ...order, idempotency_key: z.string() };
+  server.registerTool("charge", { inputSchema: keyed }, ({ order: id, idempotency_key: key }) => {
+    appendFileSync(ledger, `charge ${id} ${key}\n`);
+    if (id === "die") process.kill(process.pid, "SIGKILL");
+    return textOf(`charged ${id}`);
+  });
   server.registerTool("count", { inputSchema: order }, async (_, { _meta, sendNotification }) => {
     appendFileSync(ledger, "count\n");
     const progressToken = _meta?.progressToken;

@@ -26,6 +26,10 @@ const policy = {
     hang: guarded,
     die: guarded,
     decline: guarded,
+    charge: {
+      ...guarded,
+      keyArgument: "/idempotency_key",
+    },
     count: { run: { id: "/onceward~1run", step: "/onceward~1step" } },
   },
 };
@@ -82,10 +86,14 @@ describe.each(["stdio", "http"] as const)("to a server over %s", (kind) => {
     const { host } = await bank.connect();
     const first = await host.callTool(callOf("refund"));
     expect(first).toMatchObject({ content: [{ text: "refunded 7" }] });
-    expect(await host.callTool(callOf("refund"))).toEqual(first);
+    const replay = {
+      ...first,
+      _meta: { "onceward/replayed": true, "onceward/completedAt": expect.any(String) },
+    };
+    expect(await host.callTool(callOf("refund"))).toEqual(replay);
     expect(await host.callTool(callOf("refund", "8"))).toMatchObject({ content: [{ text: "refunded 8" }] });
     const next = (await bank.connect()).host;
-    expect(await next.callTool(callOf("refund"))).toEqual(first);
+    expect(await next.callTool(callOf("refund"))).toEqual(replay);
     expect((await host.listTools()).tools.map(({ name }) => name)).toContain("refund");
     expect(await host.readResource({ uri: "bank://ledger" })).toMatchObject({
       contents: [{ text: "the ledger" }],
@@ -104,6 +112,16 @@ describe.each(["stdio", "http"] as const)("to a server over %s", (kind) => {
       expect(await (await bank.connect()).host.callTool(callOf("die"))).toMatchObject(unknown);
     expect(await bank.effects()).toEqual(["die 7"]);
   });
+});
+
+test("the server gets a key that the host does not see", async () => {
+  const bank = await newBank("stdio");
+  const { host } = await bank.connect();
+  const charge = (await host.listTools()).tools.find(({ name }) => name === "charge");
+  expect(charge?.inputSchema).toMatchObject({ properties: { order: {} }, required: ["order"] });
+  expect(Object.keys({ ...charge?.inputSchema.properties })).toEqual(["order"]);
+  expect(await host.callTool(callOf("charge", "die"))).toMatchObject({ isError: true });
+  expect(await bank.effects()).toEqual([expect.stringMatching(/^charge die [\w-]{43}$/)]);
 });
 
 test("a call during which the host and the proxy are killed is not repeated", async () => {

@@ -1,0 +1,37 @@
+import { expect, test } from "vitest";
+import { parsePolicy } from "./policy.ts";
+import { checkTools, withoutKeyArguments } from "./tool-check.ts";
+
+const text = { type: "string" };
+const policyOf = (tool: object) =>
+  parsePolicy(JSON.stringify({ namespace: "a", tools: { pay: { key: ["/order"], ...tool } } }));
+const check = (policy: object, ...tools: readonly object[]) =>
+  checkTools(policyOf(policy), async () => ({ jsonrpc: "2.0", id: 1, result: { tools } }));
+const pay = (inputSchema: unknown) => ({ name: "pay", inputSchema });
+
+test("an argument for the key is found at any depth, and the host does not see it", async () => {
+  const options = { type: "object", properties: { key: text, note: text }, required: ["key", "note"] };
+  const tool = pay({ properties: { order: text, options }, required: ["options"] });
+  await check({ keyArgument: "/options/key" }, tool);
+  const other = { ...tool, name: "other" };
+  const left = { ...options, properties: { note: text }, required: ["note"] };
+  expect(withoutKeyArguments(policyOf({ keyArgument: "/options/key" }), [tool, other])).toEqual([
+    pay({ properties: { order: text, options: left }, required: ["options"] }),
+    other,
+  ]);
+});
+
+test.each([
+  ["is missing", { properties: { order: text } }],
+  ["is inherited by every object", { properties: Object.create({ key: text }) }],
+  ["is defined elsewhere", { properties: { order: text }, allOf: [{ properties: { key: text } }] }],
+  ["is defined by a reference", { $ref: "#/$defs/Pay", $defs: { Pay: { properties: { key: text } } } }],
+  ["is a number", { properties: { key: { type: "integer" } } }],
+  ["is too short", { properties: { key: { ...text, maxLength: 36 } } }],
+  ["is a UUID", { properties: { key: { ...text, format: "uuid" } } }],
+  ["has no schema", undefined],
+])("a policy does not fit a tool whose argument for the key %s", async (_, inputSchema) => {
+  await expect(check({ keyArgument: "/key" }, pay(inputSchema))).rejects.toThrow(
+    "tools.pay.keyArgument /key",
+  );
+});
