@@ -31,7 +31,7 @@ const MAX_PROVIDER_DELAY_MS = 20;
 
 /** Leads each TLS connection of a server's process to the fake provider, and notes the process's id. */
 const TO_FAKE = `data:text/javascript,${encodeURIComponent(`
-import { appendFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import net from "node:net";
 import tls from "node:tls";
 const connect = net.connect;
@@ -39,7 +39,7 @@ tls.connect = () => {
   const socket = connect(Number(process.env.FAKE_PORT), "127.0.0.1");
   return socket.once("connect", () => socket.emit("secureConnect"));
 };
-appendFileSync(process.env.PID_FILE, process.pid + "\\n");
+writeFileSync(process.env.PID_FILE, String(process.pid));
 `)}`;
 
 interface PaymentServer {
