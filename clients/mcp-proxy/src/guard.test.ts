@@ -13,6 +13,7 @@ function newGuard(tool: object, lateKeys: "REQUIRE_TIME" | "RUN" = "REQUIRE_TIME
   onTestFinished(() => testing.onceward.close());
   const policy = parsePolicy(JSON.stringify({ namespace: "mcp-tools", tools: { refund: tool } }));
   const send = vi.fn<(params: CallParams) => Promise<ToolResult>>(async () => ({ content: [] }));
+  const read = vi.fn<(params: CallParams) => Promise<ToolResult>>();
   const startAgain = () => {
     const onceward = createOnceward({ transport: testing.transport, timeoutMs: 1, waitMs: 0 } as never);
     onTestFinished(() => onceward.close({ timeoutMs: 0 }));
@@ -22,10 +23,10 @@ function newGuard(tool: object, lateKeys: "REQUIRE_TIME" | "RUN" = "REQUIRE_TIME
         { name: "refund", ...params },
         policy.get("refund") as ToolPolicy,
         new AbortController().signal,
-        send,
+        { send, read },
       );
   };
-  return { call: startAgain(), startAgain, send, ...testing };
+  return { call: startAgain(), startAgain, send, read, ...testing };
 }
 
 test("a late call gets the time that its arguments or its run have, and is refused by it", async () => {
@@ -128,3 +129,56 @@ test.each([false, true])(
     ]);
   },
 );
+
+const resolve = {
+  tool: "find",
+  arguments: { order: "/order", id: "/options/key", limit: { value: 1 } },
+  happened: { "/status": ["done", "paid"], "/limit": 1 },
+  didNotHappen: { "/data": [[]] },
+  result: "/refund",
+};
+const textOf = (text: string) => ({ content: [{ type: "text", text }] });
+
+/** Returns what a call gets, some time after an attempt with an unknown outcome. */
+async function afterUnknown(answer: ToolResult | Error, more: object = {}, passMs = 60_000) {
+  const policy = { ...keyed, timeoutMs: 10_000, leaseMs: 1000, resolve: { ...resolve, ...more } };
+  const guard = newGuard(policy, "RUN");
+  guard.send.mockRejectedValueOnce(new OutcomeUnknownError("the server died"));
+  await guard.call({ arguments: { order: "7" } });
+  guard.clock.advance(passMs);
+  guard.read.mockImplementation(async () => {
+    if (answer instanceof Error) throw answer;
+    return answer;
+  });
+  return { ...guard, result: await guard.startAgain()({ arguments: { order: "7" } }) };
+}
+
+test("a tool finds out that a call happened: its result is stored", async () => {
+  const structuredContent = { status: "paid", limit: 1, refund: { id: "re_1" } };
+  const { result, read, send, call } = await afterUnknown({ structuredContent });
+  const found = { ...textOf('{"id":"re_1"}'), structuredContent: { id: "re_1" } };
+  expect(result).toEqual({ ...found, _meta: { "onceward/replayed": true } });
+  const options = send.mock.lastCall?.[0].arguments?.options as { key: string };
+  expect(read.mock.calls).toEqual([[{ name: "find", arguments: { order: "7", id: options.key, limit: 1 } }]]);
+  expect(await call({ arguments: { order: "7" } })).toMatchObject(found);
+  expect(send).toHaveBeenCalledOnce();
+});
+
+test.each<[string, ToolResult | Error, object?]>([
+  ["answers otherwise", { structuredContent: { status: "paid", limit: 2 } }],
+  ["answers with text", textOf("done")],
+  ["answers with an error", { ...textOf('{"data":[]}'), isError: true }],
+  ["has no answer", new Error("down")],
+  ["lacks an argument", textOf('{"data":[]}'), { arguments: { id: "/id" } }],
+  ["knows no absence", textOf('{"data":[]}'), { didNotHappen: undefined }],
+])("a tool that %s leaves the outcome unknown", async (_, answer, more) => {
+  const { result, send } = await afterUnknown(answer, more);
+  expect(result).toMatchObject(because("AMBIGUOUS"));
+  expect(send).toHaveBeenCalledOnce();
+});
+
+test("a call that a tool does not find runs, once the server has had its time", async () => {
+  const none = textOf('{"data":[]}');
+  expect((await afterUnknown(none, {}, 2000)).result).toMatchObject(because("IN_PROGRESS"));
+  expect((await afterUnknown(none)).result).toEqual({ content: [] });
+});

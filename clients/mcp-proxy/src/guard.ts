@@ -2,14 +2,18 @@ import { fingerprintOf, joinKey, type Onceward, OncewardError } from "@onceward/
 import {
   type AgentRun,
   type AgentRunner,
+  type AgentRunOptions,
   createAgentRun,
   KEY_ARGUMENT_LABEL,
   NoEffectError,
   OutcomeUnknownError,
   ToolBlockedError,
+  type ToolCall,
+  unknown,
   withArgument,
 } from "@onceward/client/agents";
 import { ExactNumber, fingerprintable } from "./exact-json.ts";
+import { findOut } from "./find-out.ts";
 import { type ProxyPolicy, type ToolPolicy, valueAt } from "./policy.ts";
 
 /** Runs that the proxy remembers at once; a forgotten one is found again at the service. */
@@ -34,6 +38,23 @@ export type ToolResult = Readonly<Record<string, unknown>>;
 export function toolError({ onToolError }: ToolPolicy): Error {
   const why = "The tool answered with an error.";
   return onToolError === "release" ? new NoEffectError(why) : new OutcomeUnknownError(why);
+}
+
+/** The server, as one call reaches it. */
+export interface Upstream {
+  /**
+   * Makes the call.
+   *
+   * @throws OutcomeUnknownError if the call may have had its effect; NoEffectError if not, as when the server is unreachable.
+   */
+  send(params: CallParams): Promise<ToolResult>;
+  /** Calls a tool that only reads. @throws Error without a result. */
+  read(params: CallParams): Promise<ToolResult>;
+}
+
+/** A call, and how to find out whether an earlier attempt of it happened. */
+interface ResolvableCall extends ToolCall {
+  readonly find?: AgentRunOptions["resolve"] | undefined;
 }
 
 /** The part of a client that the proxy uses. */
@@ -67,33 +88,38 @@ export class Guard {
    *
    * An error result that is not stored is returned all the same, once.
    *
-   * @param send calls the upstream server. It throws OutcomeUnknownError if the call may have had its effect, NoEffectError if not, as
-   *   when the server is unreachable.
    * @throws `send`'s other errors, and the reason of the signal.
    */
   async call(
     params: CallParams,
     policy: ToolPolicy,
     signal: AbortSignal,
-    send: (params: CallParams) => Promise<ToolResult>,
+    upstream: Upstream,
   ): Promise<ToolResult> {
     const named = nameOf(params, policy);
     if (typeof named === "string") return errorResult("INVALID_REQUEST", named);
     const { run: runId, ...call } = named;
-    const { keyArgument } = policy;
+    const { keyArgument, resolve } = policy;
     const argumentsWith = (key: unknown): CallParams["arguments"] =>
       keyArgument === undefined ? params.arguments : { ...withArgument(params.arguments, keyArgument, key) };
     let ran = false;
     let failed: ToolResult | undefined;
     try {
       const input = fingerprintOf(fingerprintable(argumentsWith(null) ?? {}), { omit: policy.ignore });
+      const find: AgentRunOptions["resolve"] =
+        resolve &&
+        ((claim) => {
+          const args = argumentsWith(claim.deriveKey(KEY_ARGUMENT_LABEL));
+          return findOut(resolve, args, policy.timeoutMs - claim.msSinceEffectMayHaveBegun, upstream.read);
+        });
+      const resolvable: ResolvableCall = { ...call, tool: params.name, input, signal, find };
       const run = this.#runOf(policy, runId);
-      const result = (await run.call({ ...call, tool: params.name, input, signal }, async (claim) => {
+      const result = (await run.call(resolvable, async (claim) => {
         await claim.begin();
         if (signal.aborted) throw new NoEffectError("The call was cancelled while the claim was granted.");
         ran = true;
         const sent = { ...params, arguments: argumentsWith(claim.deriveKey(KEY_ARGUMENT_LABEL)) };
-        const answer = await send(sent);
+        const answer = await upstream.send(sent);
         const own = answer._meta === undefined ? answer : marked(answer, NO_MARKS);
         const result = claim.guarded ? own : marked(own, { "onceward/unguarded": true }, UNGUARDED);
         if (result.isError !== true || policy.onToolError === "store") return result;
@@ -120,10 +146,18 @@ export class Guard {
     }
   }
 
-  #runOf({ namespace, onCrash, onUnavailable, marksBegin, leaseMs }: ToolPolicy, runId: string): AgentRun {
+  #runOf(
+    { namespace, onCrash, onUnavailable, marksBegin, leaseMs, resolve }: ToolPolicy,
+    runId: string,
+  ): AgentRun {
     const options = { namespace, onCrash, onUnavailable, marksBegin, leaseMs, runId };
-    const name = JSON.stringify(options);
-    const run = this.#runs.get(name) ?? createAgentRun(this.#onceward, options);
+    const name = JSON.stringify([options, resolve !== undefined]);
+    const run =
+      this.#runs.get(name) ??
+      createAgentRun(this.#onceward, {
+        ...options,
+        ...(resolve && { resolve: (claim, call: ResolvableCall) => call.find?.(claim, call) ?? unknown() }),
+      });
     this.#runs.delete(name);
     this.#runs.set(name, run);
     const [oldest] = this.#runs.keys();

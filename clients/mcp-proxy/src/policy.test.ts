@@ -3,6 +3,7 @@ import { parsePolicy, valueAt } from "./policy.ts";
 
 const tool = { key: ["/orderId"] };
 const byRun = { run: { id: "/run", step: "/step" } };
+const resolve = { tool: "find", arguments: {}, happened: { "/status": "done" } };
 const parse = (policy: unknown) => parsePolicy(JSON.stringify(policy));
 
 test("a policy names the guarded tools, and has defaults", () => {
@@ -19,6 +20,7 @@ test("a policy names the guarded tools, and has defaults", () => {
     marksBegin: false,
     onUnavailable: "throw",
     saysReplayed: false,
+    resolve: undefined,
     leaseMs: undefined,
     timeoutMs: 300_000,
   });
@@ -57,6 +59,21 @@ test.each<[unknown, string]>([
   [
     { namespace: "a", tools: { refund: { ...byRun, onUnavailable: "proceed" } } },
     'tools.refund.onUnavailable "proceed" needs "key"',
+  ],
+  [
+    { namespace: "a", tools: { refund: { ...tool, resolve: { ...resolve, hapened: {} } } } },
+    "tools.refund.resolve has the unknown member hapened",
+  ],
+  [
+    { namespace: "a", tools: { refund: { ...tool, resolve: { ...resolve, happened: {} } } } },
+    "tools.refund.resolve.happened must be an array of 1-16 JSON Pointers",
+  ],
+  [
+    {
+      namespace: "a",
+      tools: { refund: { ...tool, resolve: { ...resolve, arguments: { id: { valeu: 1 } } } } },
+    },
+    "tools.refund.resolve.arguments.id has the unknown member valeu",
   ],
 ])("the policy %j is refused by name", (policy, message) => {
   expect(() => parse(policy)).toThrow(message);

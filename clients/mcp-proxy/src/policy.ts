@@ -30,9 +30,23 @@ export interface ToolPolicy {
   readonly onUnavailable: "throw" | "proceed";
   /** Whether the content of a replay says so, too. */
   readonly saysReplayed: boolean;
+  readonly resolve: ResolvePolicy | undefined;
   readonly leaseMs: number | undefined;
   /** How long the upstream server may take, in milliseconds. Then the outcome is unknown. */
   readonly timeoutMs: number;
+}
+
+/** The tool that finds out whether a call happened whose outcome is unknown, and what its answer means. */
+export interface ResolvePolicy {
+  /** A tool of the same server that only reads. */
+  readonly tool: string;
+  /** By the name of its argument: a JSON Pointer into the call's arguments, as the server gets them, or `{ value }`. */
+  readonly arguments: Members;
+  /** By JSON Pointer into its answer, the value there, or an array of the values that it may have. */
+  readonly happened: Members;
+  readonly didNotHappen: Members | undefined;
+  /** Where its answer has the call's result. Undefined: the answer is the result. */
+  readonly result: string | undefined;
 }
 
 /** The guarded tools by their names. All other tools pass through. */
@@ -66,6 +80,7 @@ const FIELDS = [
   "onUnavailable",
   "marksBegin",
   "saysReplayed",
+  "resolve",
   "leaseMs",
   "timeoutMs",
 ];
@@ -85,6 +100,7 @@ function parseTool(path: string, value: unknown, shared: string | undefined): To
     marksBegin: choice(fields.marksBegin, `${path}.marksBegin`, [false, true]),
     onUnavailable: choice(fields.onUnavailable, `${path}.onUnavailable`, ["throw", "proceed"]),
     saysReplayed: choice(fields.saysReplayed, `${path}.saysReplayed`, [false, true]),
+    resolve: optional(fields, path, "resolve", parseResolve),
     leaseMs: optional(fields, path, "leaseMs", duration),
     timeoutMs: duration(fields.timeoutMs ?? DEFAULT_TIMEOUT_MS, `${path}.timeoutMs`),
   };
@@ -105,6 +121,29 @@ function checkTogether(path: string, { name, createdAt, keyArgument, onUnavailab
     naming.some((at) => isWithin(at, keyArgument) || isWithin(keyArgument, at))
   )
     throw new UsageError(`${path}.keyArgument must not be an argument of "key" or "createdAt".`);
+}
+
+function parseResolve(value: unknown, path: string): ResolvePolicy {
+  const fields = members(value, path, ["tool", "arguments", "happened", "didNotHappen", "result"]);
+  const args = members(fields.arguments, `${path}.arguments`);
+  for (const [name, from] of Object.entries(args)) {
+    const at = `${path}.arguments.${name}`;
+    if (typeof from === "string") pointer(from, at);
+    else if (members(from, at, ["value"]).value === undefined)
+      throw new UsageError(`${at} must have a value.`);
+  }
+  return {
+    tool: nonEmpty(fields.tool, `${path}.tool`),
+    arguments: args,
+    happened: byPointer(fields.happened, `${path}.happened`),
+    didNotHappen: optional(fields, path, "didNotHappen", byPointer),
+    result: optional(fields, path, "result", pointer),
+  };
+}
+
+function byPointer(value: unknown, path: string): Members {
+  pointers(Object.keys(members(value, path)), path);
+  return value as Members;
 }
 
 function parseName(path: string, { key, run }: Members): CallName {

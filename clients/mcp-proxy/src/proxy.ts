@@ -256,18 +256,23 @@ class McpProxy {
     if (!(await this.#checkTools())) return notRun("INVALID_REQUEST", "The policy does not fit the server.");
     let refusal: JSONRPCMessage | undefined;
     try {
-      const result = await this.#guard.call(params, policy, call.controller.signal, async (sent) => {
-        const answer = await this.#requests.ask(
-          { method, params: { ...(sent as object) } },
-          policy.timeoutMs,
-          (upstreamId) => {
+      const ask = (params: object, onSend?: (id: string) => void) =>
+        this.#requests.ask({ method, params: { ...params } }, policy.timeoutMs, onSend);
+      const result = await this.#guard.call(params, policy, call.controller.signal, {
+        send: async (params) => {
+          const answer = await ask(params, (upstreamId) => {
             call.upstreamId = upstreamId;
-          },
-        );
-        if ("result" in answer) return finished(answer.result);
-        refusal = { ...answer, id } as JSONRPCMessage;
-        const wasCalled = !("error" in answer && NOT_CALLED.has(answer.error.code));
-        throw wasCalled ? toolError(policy) : new NoEffectError("The server refused the call.");
+          });
+          if ("result" in answer) return finished(answer.result);
+          refusal = { ...answer, id } as JSONRPCMessage;
+          const wasCalled = !("error" in answer && NOT_CALLED.has(answer.error.code));
+          throw wasCalled ? toolError(policy) : new NoEffectError("The server refused the call.");
+        },
+        read: async (params) => {
+          const answer = await ask(params);
+          if ("result" in answer) return finished(answer.result);
+          throw new OutcomeUnknownError("The tool that finds out did not answer with a result.");
+        },
       });
       return refusal ?? { jsonrpc: "2.0", id, result };
     } catch (error) {

@@ -35,3 +35,11 @@ test.each([
     "tools.pay.keyArgument /key",
   );
 });
+
+test("a tool that is not known only to read does not find out what happened", async () => {
+  const resolve = { tool: "find", arguments: {}, happened: { "/status": "done" } };
+  const find = (annotations?: object) => check({ resolve }, pay({}), { name: "find", annotations });
+  for (const annotations of [undefined, { readOnlyHint: false }, { readOnlyHint: "true" }])
+    await expect(find(annotations)).rejects.toThrow("must be a tool that the server lists with readOnlyHint");
+  await find({ readOnlyHint: true });
+});

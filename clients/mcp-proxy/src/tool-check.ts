@@ -18,7 +18,7 @@ interface Tool {
  *
  * @param ask sends a `tools/list` with these parameters. Resolves with the server's answer.
  * @throws UsageError for a tool of the policy that the server does not have, which would pass unguarded under its real name; for a
- *   `keyArgument` that the tool does not have.
+ *   `keyArgument` that the tool does not have, and for a tool of `resolve` that may write.
  */
 export async function checkTools(
   policy: ProxyPolicy,
@@ -32,8 +32,12 @@ export async function checkTools(
       `The server has no tool ${missing.join(", ")}, which the policy names. It has: ${known}.`,
     );
   }
-  for (const [name, { keyArgument }] of policy) {
+  for (const [name, { keyArgument, resolve }] of policy) {
     if (keyArgument !== undefined) checkKeyArgument(name, keyArgument, offered.get(name)?.inputSchema);
+    if (resolve !== undefined && valueAt(offered.get(resolve.tool), "/annotations/readOnlyHint") !== true)
+      throw new UsageError(
+        `tools.${name}.resolve.tool must be a tool that the server lists with readOnlyHint, is ${resolve.tool}.`,
+      );
   }
   const passed = offered.size - policy.size;
   return `onceward: guarded: ${[...policy.keys()].join(", ")}; ${passed} other tools pass through\n`;

@@ -29,6 +29,11 @@ const policy = {
     charge: {
       ...guarded,
       keyArgument: "/idempotency_key",
+      resolve: {
+        tool: "find_charge",
+        arguments: { order: "/order", idempotency_key: "/idempotency_key" },
+        happened: { "/isCharged": true },
+      },
     },
     count: { run: { id: "/onceward~1run", step: "/onceward~1step" } },
   },
@@ -114,13 +119,19 @@ describe.each(["stdio", "http"] as const)("to a server over %s", (kind) => {
   });
 });
 
-test("the server gets a key that the host does not see", async () => {
+test("the server gets a key that the host does not see, and says by it that the call happened", async () => {
   const bank = await newBank("stdio");
   const { host } = await bank.connect();
-  const charge = (await host.listTools()).tools.find(({ name }) => name === "charge");
+  const { tools } = await host.listTools();
+  const [charge, find] = ["charge", "find_charge"].map((tool) => tools.find(({ name }) => name === tool));
   expect(charge?.inputSchema).toMatchObject({ properties: { order: {} }, required: ["order"] });
   expect(Object.keys({ ...charge?.inputSchema.properties })).toEqual(["order"]);
+  expect(find?.inputSchema.required).toContain("idempotency_key");
   expect(await host.callTool(callOf("charge", "die"))).toMatchObject({ isError: true });
+  expect(await (await bank.connect()).host.callTool(callOf("charge", "die"))).toEqual({
+    content: [{ type: "text", text: '{"isCharged":true}' }],
+    _meta: { "onceward/replayed": true },
+  });
   expect(await bank.effects()).toEqual([expect.stringMatching(/^charge die [\w-]{43}$/)]);
 });
 
