@@ -6,7 +6,7 @@ export async function loadOptional<Package>(name: string, load: () => Promise<Pa
     return await load();
   } catch (error) {
     if (error instanceof Error && "code" in error && error.code === "ERR_MODULE_NOT_FOUND")
-      throw new Outcome(EXIT.usage, `onceward: install the proxy: npm install ${name}`);
+      throw new Outcome(EXIT.usage, `install the proxy: npm install ${name}`);
     throw error;
   }
 }

@@ -15,7 +15,7 @@ import { useServer } from "../../support/servers/use-server.ts";
 import { httpServerOf } from "./mutant-mcp.ts";
 import { startService } from "./mutant-service.ts";
 
-const programOf = (name: string) => `${process.execPath} ${fileURLToPath(new URL(name, import.meta.url))}`;
+const programOf = (file: URL) => `${process.execPath} ${fileURLToPath(file)}`;
 const world = useServer();
 const cli = cliWith({ PATH: process.env.PATH ?? "" });
 const BOUNDS = { requests: 2000, bytes: 64 * 1024 * 1024, seconds: 60, perSecond: 1e6, requestMs: 10_000 };
@@ -38,7 +38,10 @@ async function mutant(kind: "stdio" | "http", fault: string) {
     countUrl: `${origin}/count`,
   };
   if (kind === "stdio")
-    return readEndpoint({ ...said, mcp: `${programOf("mutant-mcp.ts")} ${origin} ${fault}` });
+    return readEndpoint({
+      ...said,
+      mcp: `${programOf(new URL("mutant-mcp.ts", import.meta.url))} ${origin} ${fault}`,
+    });
   const { port, close } = await listen(httpServerOf(origin, fault));
   onTestFinished(close);
   const restart = [process.execPath, "-e", `await fetch('${origin}/restart', { method: 'POST' })`];
@@ -88,7 +91,7 @@ test("our proxy before a server without keys passes every check of calls", async
   await writeFile(ledger, "");
   const { apiKey } = await createTenant(world.database);
   const proxy = fileURLToPath(new URL("../../../clients/mcp-proxy/src/main.ts", import.meta.url));
-  const bank = `${programOf("../../adapters/mcp-proxy/bank.ts")} ${ledger} stdio`;
+  const bank = `${programOf(new URL("../../adapters/mcp-proxy/bank.ts", import.meta.url))} ${ledger} stdio`;
   const endpoint = readEndpoint({
     mcp: `${process.execPath} --conditions=@onceward/source ${proxy} --policy ${policy} -- ${bank}`,
     ...{ tools: ["refund"], allowWrites: true, lateMs: 0 },
@@ -140,6 +143,11 @@ test.each([
 ])("a server that is hostile by %s ends the probe", async (mode, exit, why) => {
   const timeout = mode === "silent" ? ["--timeout", "100"] : [];
   const bounds = ["--max-requests", "50", "--max-bytes", "4000000", ...timeout];
-  const ended = await cli("probe", "--mcp", `${programOf("hostile-mcp.ts")} ${mode}`, ...bounds);
+  const ended = await cli(
+    "probe",
+    "--mcp",
+    `${programOf(new URL("hostile-mcp.ts", import.meta.url))} ${mode}`,
+    ...bounds,
+  );
   expect(ended).toMatchObject({ exit, stderr: expect.stringContaining(why) });
 });

@@ -35,7 +35,7 @@ const MAX_DEPTH = 4;
 const KEY =
   /idempoten|^(?:client|paypal)requestid$|^client(?:request)?token$|^dedup(?:e|lication)?(?:id|key|token)$/;
 /** Names that are also those of other things: they are keys of a tool that creates something, or by their description. */
-const PERHAPS_KEY = /^request(?:id|key)$/;
+const PERHAPS_KEY = /^(?:charge|payment|payout|refund|transfer)?request(?:id|key)$/;
 const OF_A_KEY = /idempoten|retr(?:y|ies)|duplicat/i;
 const MADE_BY_MODEL =
   /\buuid|\bguid\b|\brandom|\bunique\b.*\b(?:each|every|per|this|identif)|\b(?:generate|create|make)\b.*\bkey\b/i;
