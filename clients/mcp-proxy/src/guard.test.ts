@@ -76,7 +76,7 @@ const keyed = { key: ["/order"], keyArgument: "/options/key", onUnavailable: "pr
 const because = (reason: string) => ({ isError: true, _meta: { "onceward/reason": reason } });
 const outage = ["claim", "DATABASE_UNAVAILABLE", Number.POSITIVE_INFINITY] as const;
 
-test("each attempt sends the derived key, also unguarded, and what the host sends there does not count", async () => {
+test("each attempt sends the derived key, also unguarded, instead of what the host sends there", async () => {
   const { startAgain, send, faults } = newGuard(keyed, "RUN");
   const order = { order: "7", cents: parseExact("9007199254740993") };
   const attempt = (more: object) => startAgain()({ arguments: { ...order, ...more } });

@@ -196,13 +196,8 @@ class McpProxy {
       if (this.#requests.answer(message.id, message)) return;
     }
     if ("method" in message && message.method === TOOLS_CHANGED) this.#checked = undefined;
-    const result = "result" in message ? message.result : undefined;
-    if (!Array.isArray(result?.tools)) this.#toHost(message);
-    else
-      this.#toHost({
-        ...message,
-        result: { ...result, tools: withoutKeyArguments(this.#policy, result.tools) },
-      } as JSONRPCMessage);
+    if (!("result" in message)) this.#toHost(message);
+    else this.#toHost({ ...message, result: withoutKeyArguments(this.#policy, message.result) });
   }
 
   /** The HTTP transport sends the version with each later request. */

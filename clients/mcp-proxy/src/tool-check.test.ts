@@ -15,10 +15,10 @@ test("an argument for the key is found at any depth, and the host does not see i
   await check({ keyArgument: "/options/key" }, tool);
   const other = { ...tool, name: "other" };
   const left = { ...options, properties: { note: text }, required: ["note"] };
-  expect(withoutKeyArguments(policyOf({ keyArgument: "/options/key" }), [tool, other])).toEqual([
-    pay({ properties: { order: text, options: left }, required: ["options"] }),
-    other,
-  ]);
+  const seen = withoutKeyArguments(policyOf({ keyArgument: "/options/key" }), { tools: [tool, other] });
+  expect(seen).toEqual({
+    tools: [pay({ properties: { order: text, options: left }, required: ["options"] }), other],
+  });
 });
 
 test("an object within the arguments that takes any member takes the key", async () => {

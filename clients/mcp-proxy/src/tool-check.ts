@@ -56,13 +56,16 @@ function checkKeyArgument(tool: string, pointer: string, inputSchema: unknown): 
     throw new UsageError(`${path} does not take a text of ${DERIVED_KEY_LENGTH} characters.`);
 }
 
-/** Returns tools as the host sees them: without the arguments that the proxy writes. */
-export function withoutKeyArguments(policy: ProxyPolicy, tools: readonly Tool[]): readonly Tool[] {
-  return tools.map((tool) => {
+/** Returns a server's result as the host sees it: tools, if it lists them, do not have the arguments that the proxy writes. */
+export function withoutKeyArguments<Result extends object>(policy: ProxyPolicy, result: Result): Result {
+  const { tools }: { tools?: unknown } = result;
+  if (!Array.isArray(tools)) return result;
+  const seen = tools.map((tool) => {
     const pointer = policy.get(`${tool?.name}`)?.keyArgument;
     const inputSchema = pointer && withoutArgument(tool.inputSchema, pointer);
     return inputSchema ? { ...tool, inputSchema } : tool;
   });
+  return { ...result, tools: seen };
 }
 
 async function toolsOf(

@@ -182,7 +182,7 @@ test("256 guarded calls run at once, and one more is refused", async () => {
   await expect.poll(async () => (await called()).length, { timeout: 120_000 }).toBe(256);
 });
 
-test("no page of tools has the argument for the key, at any time; a tool that loses it is refused", async () => {
+test("no list of tools has the argument for the key; a tool that loses it is refused", async () => {
   const { send, call, initialized, answers, answerTo, called, exited, stderr } = await newHost("refund", {
     keyArgument: "/options/key",
   });

@@ -103,7 +103,7 @@ test("a call with its own key is recognised in another step and another run", as
   expect(tool).toHaveBeenCalledOnce();
 });
 
-test("a tool gets the derived key in its own argument, and the model's value there does not count", async () => {
+test("a tool gets the derived key in its own argument, instead of what the model sends there", async () => {
   const testing = newTesting();
   const keyed = { ...refund, keyArgument: "/options/key" };
   const tool = vi
