@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { createServer } from "node:http";
 import { Server } from "@modelcontextprotocol/sdk/server/index.js";
 import { StdioServerTransport } from "@modelcontextprotocol/sdk/server/stdio.js";
@@ -37,6 +38,7 @@ function toolsOf(fault: string) {
 /** Returns a server with one tool that writes, whose calls are requests to a service of `mutant-service.ts`. */
 function newServer(origin: string, fault: string): Server {
   const cancelled = new Set<unknown>();
+  let calls = 0;
   const server = new Server({ name: "mutant", version: "1" }, { capabilities: { tools: {} } });
   server.setRequestHandler(ListToolsRequestSchema, ({ params }) => {
     const tools = toolsOf(fault);
@@ -46,9 +48,11 @@ function newServer(origin: string, fault: string): Server {
   server.setRequestHandler(CallToolRequestSchema, async ({ params }, { signal }) => {
     const { idempotency_key: key, ...order } = params.arguments ?? {};
     const isForgotten = fault === "call.lost" || fault === "call.restart" || cancelled.has(key);
-    const forget = () => fault === "call.cancelled" && cancelled.add(key);
-    if (signal.aborted) forget();
-    else signal.addEventListener("abort", forget);
+    // The call after the first two, which only show whether answers differ.
+    if (fault === "call.cancelled" && ++calls === 3) {
+      if (!signal.aborted) await once(signal, "abort");
+      cancelled.add(key);
+    }
     const response = await fetch(`${origin}/charges`, {
       method: "POST",
       headers: { "idempotency-key": `${key}${isForgotten ? process.pid : ""}` },
