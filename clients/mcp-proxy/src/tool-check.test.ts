@@ -24,7 +24,9 @@ test("an argument for the key is found at any depth, and the host does not see i
 test("an object within the arguments that takes any member takes the key", async () => {
   const tool = pay({ properties: { order: text, request: { type: "object", additionalProperties: true } } });
   await check({ keyArgument: "/request/key" }, tool);
-  await expect(check({ keyArgument: "/other/key" }, tool)).rejects.toThrow("tools.pay.keyArgument /other/key");
+  await expect(check({ keyArgument: "/other/key" }, tool)).rejects.toThrow(
+    "tools.pay.keyArgument /other/key",
+  );
 });
 
 test.each([
