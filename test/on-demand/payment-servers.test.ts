@@ -10,17 +10,17 @@ import { fileURLToPath } from "node:url";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { newDir } from "../../support/new-dir.ts";
-import { CHILD_ENVIRONMENT } from "../../support/processes/child-environment.ts";
-import { randomFor } from "../../support/seed.ts";
-import { createTenant } from "../../support/servers/tenants.ts";
-import { useServer } from "../../support/servers/use-server.ts";
+import { newDir } from "../support/new-dir.ts";
+import { CHILD_ENVIRONMENT } from "../support/processes/child-environment.ts";
+import { randomFor } from "../support/seed.ts";
+import { createTenant } from "../support/servers/tenants.ts";
+import { useServer } from "../support/servers/use-server.ts";
 
 /** Published MCP servers of payment providers, unmodified, in front of a fake of the provider: clients/mcp-servers.md. */
 
 const { database, server } = useServer();
 const random = randomFor("payment-servers");
-const PROXY = fileURLToPath(new URL("../../../clients/mcp-proxy/src/main.ts", import.meta.url));
+const PROXY = fileURLToPath(new URL("../../clients/mcp-proxy/src/main.ts", import.meta.url));
 const ORDERS = Array.from({ length: 100 }, (_, index) => `order-${index}`);
 /** Sessions that work off the orders at the same time. */
 const LANES = 4;
@@ -53,7 +53,7 @@ interface PaymentServer {
   readonly policy: object;
 }
 
-const packageFile = (path: string) => fileURLToPath(new URL(`../node_modules/${path}`, import.meta.url));
+const packageFile = (path: string) => fileURLToPath(new URL(`./node_modules/${path}`, import.meta.url));
 
 const SERVERS: readonly PaymentServer[] = [
   {
