@@ -259,6 +259,7 @@ def test_a_function_gets_the_key_in_a_parameter_that_frameworks_do_not_see() -> 
 
     def refund(ctx: int, key: str, order: str, cents: int = 5) -> str:
         effects.append((key, order, cents))
+        assert key == current_claim().derive_key("tool")
         if len(effects) == 1:
             raise ConnectionError("the bank is down")
         return key
