@@ -21,8 +21,17 @@ test("an argument for the key is found at any depth, and the host does not see i
   });
 });
 
+test("an object within the arguments that takes any member takes the key", async () => {
+  const tool = pay({ properties: { order: text, request: { type: "object", additionalProperties: true } } });
+  await check({ keyArgument: "/request/key" }, tool);
+  await expect(check({ keyArgument: "/other/key" }, tool)).rejects.toThrow(
+    "tools.pay.keyArgument /other/key",
+  );
+});
+
 test.each([
   ["is missing", { properties: { order: text } }],
+  ["is not listed by an open schema", { properties: { order: text }, additionalProperties: true }],
   ["is inherited by every object", { properties: Object.create({ key: text }) }],
   ["is defined elsewhere", { properties: { order: text }, allOf: [{ properties: { key: text } }] }],
   ["is defined by a reference", { $ref: "#/$defs/Pay", $defs: { Pay: { properties: { key: text } } } }],

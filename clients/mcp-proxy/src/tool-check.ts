@@ -45,7 +45,10 @@ export async function checkTools(
 
 function checkKeyArgument(tool: string, pointer: string, inputSchema: unknown): void {
   const path = `tools.${tool}.keyArgument ${pointer}`;
-  if (withoutArgument(inputSchema, pointer) === undefined)
+  const parent = pointer.slice(0, pointer.lastIndexOf("/")).replaceAll("/", "/properties/");
+  // An object for any call of an API lists no arguments; a misspelt top-level argument is refused all the same.
+  const isOpen = Object(valueAt(inputSchema, parent)).additionalProperties === true;
+  if (withoutArgument(inputSchema, pointer) === undefined && !isOpen)
     throw new UsageError(`${path} is not among the "properties" of the tool's inputSchema.`);
   const { type, maxLength, format } = Object(valueAt(inputSchema, pointer.replaceAll("/", "/properties/")));
   const isText = type === undefined || [type].flat().includes("string");

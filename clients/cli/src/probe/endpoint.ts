@@ -14,9 +14,19 @@ import {
 
 const METHODS = ["POST", "PUT", "PATCH", "DELETE"] as const;
 
-/** An endpoint and what the user says about it. Every member is also an option of `onceward probe`, which describes it. */
+/**
+ * An endpoint, or the tools of a server of Model Context Protocol, and what the user says about it. Every member is also an option
+ * of `onceward probe`, which describes it.
+ */
 export interface Endpoint {
+  /** In reports, also the name of a server and its tool. */
   readonly url: string;
+  /** The URL of a server, or the command that starts it. */
+  readonly mcp?: string;
+  readonly tools: readonly string[];
+  readonly allowWrites: boolean;
+  /** A JSON Pointer. */
+  readonly keyArgument?: string;
   readonly method: (typeof METHODS)[number];
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
@@ -40,11 +50,15 @@ export interface Endpoint {
 
 const DEFAULTS = {
   ...{ method: "POST", headers: {}, body: "{}", keyHeader: "Idempotency-Key", keyRequired: false },
-  ...{ lateMs: 2000, unclaimed: [] },
+  ...{ tools: [], allowWrites: false, lateMs: 2000, unclaimed: [] },
 } as const;
 
 const READERS: { readonly [Name in keyof Required<Endpoint>]: Read<Required<Endpoint>[Name]> } = {
   url,
+  mcp: text(4096),
+  tools: texts(0, 128),
+  allowWrites: flag,
+  keyArgument: text(1024, /^\//, "a JSON Pointer, such as /idempotency_key"),
   method: oneOf(...METHODS),
   headers,
   body: text(),
@@ -77,8 +91,9 @@ export function readEndpoint(value: unknown): Endpoint {
       throw new UsageError(`${name}: ${error instanceof Error ? error.message : error}`);
     }
   });
-  if (given.url === undefined) throw new UsageError("url: is missing");
-  return { ...DEFAULTS, ...Object.fromEntries(read) };
+  if ((given.url === undefined) === (given.mcp === undefined))
+    throw new UsageError("url: this or mcp is needed");
+  return { ...DEFAULTS, url: String(given.mcp), ...Object.fromEntries(read) };
 }
 
 /** A request to an endpoint. */
