@@ -9,6 +9,7 @@ const DEFECT_TITLES: Readonly<Record<KeyDefect, string>> = {
   [KeyDefect.UUID_PER_CLAIM]: "A new UUID for each claim",
   [KeyDefect.NO_FINGERPRINTS]: "Claims without a fingerprint",
   [KeyDefect.REPEATS_AFTER_EXPIRY]: "Duplicates after the end of the record",
+  [KeyDefect.RANDOM_ORDER]: "Random keys, which cost more",
 };
 
 /** What was counted, as KeyEvidence names it, in words. */

@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { newKey } from "@onceward/client";
 import { UsageError } from "../failure.ts";
 import {
   flag,
@@ -125,7 +126,7 @@ export interface Changes {
 export function requestOf(endpoint: Endpoint, changes: Changes = {}): ProbeRequest {
   const url = new URL(endpoint.url);
   if (changes.path !== undefined) url.pathname = changes.path;
-  const key = "key" in changes ? changes.key : randomUUID();
+  const key = "key" in changes ? changes.key : newKey();
   const body = (changes.body ?? endpoint.body).replaceAll("{{id}}", () => randomUUID());
   return {
     url: url.href,

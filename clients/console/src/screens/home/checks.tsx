@@ -198,11 +198,12 @@ export function useKeyCheck(namespace: string): Check {
   const listed = useQuery(TenantAdminService.method.getKeyQuality, { namespace, pageSize: ADVISED_AT_ONCE });
   return checkOf("Suspicious keys", "/key-quality", [listed], () => {
     const { namespaces = [], nextPageToken = "" } = listed.data ?? {};
-    // A retention that is too short has a check of its own.
+    // A retention that is too short has a check of its own, and random keys are right.
+    const others: readonly KeyDefect[] = [KeyDefect.REPEATS_AFTER_EXPIRY, KeyDefect.RANDOM_ORDER];
     const suspected = namespaces
       .map(({ suspicions, ...each }) => ({
         ...each,
-        suspicions: suspicions.filter(({ defect }) => defect !== KeyDefect.REPEATS_AFTER_EXPIRY),
+        suspicions: suspicions.filter(({ defect }) => !others.includes(defect)),
       }))
       .filter(({ suspicions }) => suspicions.length > 0);
     const isPart = nextPageToken !== "";
