@@ -63,8 +63,9 @@ export async function attack(random: Random, { server, apiKey, tls }: Victim): P
   await Promise.race([sendAll(raw, frames, manner), closed, pause(LONG_PATIENCE_MS)]);
   await Promise.race([closed, isPatient ? pause(LONG_PATIENCE_MS) : untilQuiet(raw)]);
   const isEnded = isClosed;
-  // Node can't reset a TLS connection.
-  if (manner === "cut off" && tls === undefined) raw.socket.resetAndDestroy();
+  // Node can't reset a TLS connection, nor one of a Unix socket.
+  if (manner === "cut off" && tls === undefined && raw.socket.remotePort !== undefined)
+    raw.socket.resetAndDestroy();
   else raw.socket.destroy();
   const received = raw.received();
   return {

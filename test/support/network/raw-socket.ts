@@ -13,9 +13,13 @@ export interface RawSocket {
   send(bytes: string | Uint8Array): Promise<void>;
 }
 
+/** By the port of a server: its Unix socket, which connections without TLS are opened to instead. */
+export const UNIX_SOCKETS = new Map<number, string>();
+
 /** Opens a connection, over TLS if `tls` is given. */
 export async function openSocket(port: number, tls?: ConnectionOptions): Promise<RawSocket> {
-  const address = { host: "127.0.0.1", port };
+  const path = tls === undefined ? UNIX_SOCKETS.get(port) : undefined;
+  const address = path === undefined ? { host: "127.0.0.1", port } : { path };
   const socket = tls === undefined ? connect(address) : connectTls({ ...tls, ...address });
   socket.on("error", () => {});
   const chunks: Buffer[] = [];

@@ -4,8 +4,9 @@ import { readFile } from "node:fs/promises";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import type { Addresses } from "../../../server/src/replica/server.ts";
+import { UNIX_SOCKETS } from "../network/raw-socket.ts";
 import { CHILD_ENVIRONMENT } from "../processes/child-environment.ts";
-import { TEST_PEPPER } from "./server.ts";
+import { socketSetting, TEST_PEPPER } from "./server.ts";
 
 /** A real server in a separate process, so that a test can observe its end. */
 export interface ServerProcess extends Addresses {
@@ -47,6 +48,7 @@ export async function startServerProcess(
       ONCEWARD_MANAGEMENT_PORT: "0",
       ONCEWARD_DRAIN_DELAY: "0s",
       ONCEWARD_SWEEP_INTERVAL: "1h",
+      ...socketSetting(),
       ...env,
     },
     stdio: ["ignore", "pipe", "pipe"],
@@ -54,6 +56,7 @@ export async function startServerProcess(
   const output: string[] = [];
   const exited = once(child, "exit").then(([code, signal]) => code ?? signal);
   const addresses = await untilServing(child, output);
+  if (addresses.socket !== undefined) UNIX_SOCKETS.set(addresses.grpcPort, addresses.socket);
   return {
     ...addresses,
     pid: child.pid ?? 0,

@@ -15,6 +15,11 @@ export function newSocketPath(): string {
   return join(tmpdir(), `onceward-${process.pid}-${sockets++}.sock`);
 }
 
+/** Returns the setting of a Unix socket: with `ONCEWARD_TEST_SOCKET=true`, native gRPC of tests goes over one. */
+export function socketSetting(): { readonly ONCEWARD_SOCKET?: string } {
+  return process.env.ONCEWARD_TEST_SOCKET === "true" ? { ONCEWARD_SOCKET: newSocketPath() } : {};
+}
+
 /** A real server in this process, on free ports. */
 export interface TestServer extends Addresses {
   readonly config: Config;
@@ -24,10 +29,7 @@ export interface TestServer extends Addresses {
   stop(): Promise<void>;
 }
 
-/**
- * Starts a server on a database; with `ONCEWARD_TEST_SOCKET=true`, native gRPC goes over a Unix socket. `env` overrides its
- * configuration.
- */
+/** Starts a server on a database. `env` overrides its configuration. */
 export async function startTestServer(
   databaseUrl: string,
   env: Readonly<Record<string, string>> = {},
@@ -44,7 +46,7 @@ export async function startTestServer(
     ONCEWARD_SWEEP_INTERVAL: "1h",
     // Tests move timestamps in SQL, which does not change a copy in memory.
     ONCEWARD_CACHE_MIB: "0",
-    ...(process.env.ONCEWARD_TEST_SOCKET === "true" && { ONCEWARD_SOCKET: newSocketPath() }),
+    ...socketSetting(),
     ...env,
   });
   const log: Record<string, unknown>[] = [];
