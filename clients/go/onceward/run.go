@@ -2,6 +2,7 @@ package onceward
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"reflect"
@@ -159,6 +160,10 @@ func (c *Client) runUnder(
 	claim := c.open(operation, found, cancel)
 	defer c.close(claim)
 	looked, err := lookFirst(ctx, claim, operation, waitUntil, into)
+	if ambiguous := (*AmbiguousError)(nil); errors.As(err, &ambiguous) && ambiguous.Cause != nil {
+		// A guard answers "ambiguous": nobody else would see why.
+		c.log().Warn("Resolve failed", slog.String("namespace", operation.Namespace), slog.Any("error", ambiguous.Cause))
+	}
 	switch {
 	case err != nil:
 		return nil, nil, err

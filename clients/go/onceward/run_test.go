@@ -136,6 +136,9 @@ func TestAWrappedTerminalErrorIsStored(t *testing.T) {
 }
 
 func TestErrorsAreAskedForByReasonAndByType(t *testing.T) {
+	var lines bytes.Buffer
+	log.SetOutput(&lines)
+	t.Cleanup(func() { log.SetOutput(os.Stderr) })
 	service := oncewardtest.New(t, oncewardtest.Options{Policy: oncewardtest.Policy{Hold: true}})
 	service.FailNext(oncewardtest.Complete, onceward.ErrInternal)
 	_, err := onceward.Run(t.Context(), service.Client, charges, succeeds)
@@ -158,6 +161,14 @@ func TestErrorsAreAskedForByReasonAndByType(t *testing.T) {
 	var failed *onceward.Error
 	if !errors.Is(err, onceward.ErrAmbiguous) || !errors.As(err, &failed) || failed.Remedy() == "" {
 		t.Errorf("a delivery after the lease got %v", err)
+	}
+	broken := charges
+	broken.Resolve = func(context.Context, *onceward.Claim) (onceward.Resolution, error) {
+		return onceward.Unknown(), errors.New("the provider is down")
+	}
+	_, err = onceward.Run(t.Context(), service.Client, broken, succeeds)
+	if !errors.Is(err, onceward.ErrAmbiguous) || strings.Count(lines.String(), "the provider is down") != 1 {
+		t.Errorf("a delivery whose Resolve failed got %v; the log has %q", err, lines.String())
 	}
 	accepted := charges
 	accepted.AcceptAmbiguous = true

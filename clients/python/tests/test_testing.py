@@ -56,6 +56,8 @@ def test_a_namespace_has_its_own_policy() -> None:
         testing.onceward.run("charges", "order-1", lambda _: None)
         with pytest.raises(AmbiguousError):
             testing.onceward.run("refunds", "order-1", lambda _: None)
+        with pytest.raises(AmbiguousError), pytest.warns(RuntimeWarning, match="ZeroDivisionError"):
+            testing.onceward.run("refunds", "order-1", lambda _: None, resolve=lambda _: 1 // 0)
 
 
 def test_a_block_that_can_not_know_its_outcome_leaves_its_claim_to_the_policy() -> None:

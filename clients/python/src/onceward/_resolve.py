@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any, Generic, TypeAlias, TypeVar
 
@@ -12,6 +13,7 @@ from ._finish import Held
 from ._flow import Flow, Sleep
 from ._lease import now_ms
 from ._options import Operation, RunResult
+from ._printable import printable
 
 T = TypeVar("T")
 
@@ -90,6 +92,9 @@ def settle_search(
         if now_ms() + found.retry_after_ms > wait_until_ms:
             raise in_progress(claim, unknown.last, unknown.last.lease_expired_at, found.retry_after_ms)
         return found
+    if error is not None:
+        # A guard answers "ambiguous": nobody else would see why.
+        warnings.warn(printable(f"resolve raised {error!r}"), RuntimeWarning, stacklevel=4)
     yield from held.give_back("unknown" if error is None else error)
     raise ambiguous(claim, unknown.last) from error
 

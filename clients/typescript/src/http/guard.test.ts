@@ -63,7 +63,9 @@ test("a Response that resolve found is sent, and replayed to later requests", as
   expect(handler).not.toHaveBeenCalled();
 });
 
-test("a found value that is not a Response is not stored: the key stays ambiguous", async () => {
+test("a found value that is not a Response leaves the key ambiguous, and a warning says why", async () => {
+  const warn = vi.spyOn(process, "emitWarning").mockReturnValue();
+  onTestFinished(() => warn.mockRestore());
   const { onceward, clock } = createTestingOnceward({ policy: { onLeaseExpiry: "HOLD" } });
   const key = joinKey("POST", "/charges", "a-1", "k-1");
   await onceward.api.claim({ namespace: "charges", key, owner: "dying" });
@@ -72,6 +74,10 @@ test("a found value that is not a Response is not stored: the key stays ambiguou
   const handle = idempotent(onceward, { ...options, resolve: () => happened({ id: "ch_1" }) }, handler);
   for (const _ of ["first", "repeat"]) expect((await handle(request())).status).toBe(409);
   expect(handler).not.toHaveBeenCalled();
+  const code = "ONCEWARD_RESOLVE_FAILED";
+  expect(warn.mock.calls).toEqual([
+    [expect.stringContaining("Response.json"), expect.objectContaining({ code })],
+  ]);
 });
 
 test.each(["101", "103", "0", "600", "200.5", "ok"])(

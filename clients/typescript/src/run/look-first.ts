@@ -15,7 +15,7 @@ export type Found = Exclude<Resolution, { readonly kind: "unknown" }>;
  * Calls `resolve` under a claim, and gives the record back unless it found out whether the effect happened. A value that can't be
  * stored and a time that is not valid are errors of `resolve`.
  *
- * @param onFound is called with the answer before the record is given back.
+ * @param onFound is called with the answer, or with what `resolve` threw, before the record is given back.
  * @throws AmbiguousError; the reason of the claim's signal, if it aborted and the effect is not known to have happened.
  */
 export async function lookFirst(
@@ -23,7 +23,7 @@ export async function lookFirst(
   claim: RunningClaim,
   { resolve, codec, describeError }: AnyRunOptions & { readonly resolve: Resolve },
   { last }: UnknownAttempt,
-  onFound: (kind: Resolution["kind"]) => void,
+  onFound: (kind: Resolution["kind"], error?: unknown) => void,
 ): Promise<Found> {
   const look = async () => {
     const found = await resolve(claim);
@@ -33,7 +33,10 @@ export async function lookFirst(
   };
   const [looked] = await Promise.allSettled([callWithin(calls, claim, look)]);
   const found: Partial<Resolution> | undefined = looked.status === "fulfilled" ? looked.value : undefined;
-  onFound(found?.kind ?? "unknown");
+  onFound(
+    found?.kind ?? "unknown",
+    looked.status === "rejected" && !claim.signal.aborted ? looked.reason : undefined,
+  );
   if (found?.kind === "happened") return found as Found;
   if (claim.signal.aborted) {
     await giveBack(claim, "interrupted");

@@ -112,8 +112,12 @@ async function resolveFirst(attempt: RunAttempt): Promise<Found | undefined> {
   const { resolve, acceptAmbiguous, describeError = defaults.describeError } = options;
   if (resolve === undefined || acquired.kind !== "claimed") return undefined;
   const { unknown } = acquired;
-  const onFound = (kind: Resolution["kind"]) =>
-    observer.emit({ type: "resolved", attempt: claim.attempt, found: kind });
+  const onFound = (found: Resolution["kind"], error?: unknown) => {
+    const event = { type: "resolved", attempt: claim.attempt, found } as const;
+    if (error === undefined) observer.emit(event);
+    // A guard answers "ambiguous": nobody else would see why.
+    else observer.emitWithWarning(event, "ONCEWARD_RESOLVE_FAILED", `resolve threw: ${error}`);
+  };
   try {
     const found: Found =
       unknown === undefined || acceptAmbiguous
