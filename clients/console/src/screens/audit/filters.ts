@@ -1,19 +1,12 @@
 import { AuditEvent_Outcome } from "@onceward/gen/onceward/v1/tenant_pb.ts";
+import { actionOf } from "@onceward/words/audit-actions";
 import { commandLine } from "../../format/command.ts";
 import { timestampOf } from "../../parts/filter-bar.tsx";
 import type { Role } from "../../session/session.ts";
-import { actionOf } from "./actions.ts";
 
 /** The filters of the list, as the address names them. `tenant` is the operator's. */
 export const FILTERS = [
-  "tenant",
-  "actor",
-  "action",
-  "target",
-  "outcome",
-  "signins",
-  "after",
-  "before",
+  ...["tenant", "actor", "action", "target", "outcome", "signins", "after", "before"],
 ] as const;
 
 /** The filters of the address; "" where there is none. */
@@ -24,12 +17,13 @@ const OUTCOMES: ReadonlyMap<string, AuditEvent_Outcome> = new Map([
   ["denied", AuditEvent_Outcome.DENIED],
 ]);
 
-/** Returns the fields that the lists of tenants and operators share; the tenant's has no `tenant`. */
-export function requestOf({ actor, action, target, outcome, signins, after, before }: Filters) {
+/** Returns the request of a list's page, the operator's. */
+export function requestOf({ tenant, actor, action, target, outcome, signins, after, before }: Filters) {
   const from = timestampOf(after);
   const to = timestampOf(before);
   return {
     ...{
+      tenant,
       actor,
       action: actionOf(action) ?? action,
       target,
