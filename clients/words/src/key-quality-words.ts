@@ -1,4 +1,4 @@
-import { KeyDefect } from "@onceward/client/proto";
+import { KeyDefect, type KeyQuality } from "@onceward/client/proto";
 
 /** Each defect in a few words. */
 const DEFECT_TITLES: Readonly<Record<KeyDefect, string>> = {
@@ -26,6 +26,12 @@ const MEASURES: Readonly<Record<string, string>> = {
   without_fingerprint: "Claims without a fingerprint",
   repeats_after_expiry: "Duplicates that came after the end of their record",
 };
+
+/** Returns what is suspected of the keys of a namespace. That duplicates come late says something about its retention: `late` is apart. */
+export function suspicionsOf({ suspicions }: Pick<KeyQuality, "suspicions">) {
+  const isLate = ({ defect }: { readonly defect: KeyDefect }) => defect === KeyDefect.REPEATS_AFTER_EXPIRY;
+  return { ofKeys: suspicions.filter((each) => !isLate(each)), late: suspicions.find(isLate) };
+}
 
 /** Returns a defect's title; one of a newer server has the first. */
 export function defectTitle(defect: KeyDefect): string {
