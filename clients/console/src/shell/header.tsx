@@ -94,12 +94,12 @@ function SearchBox() {
 
   return (
     <search className={styles.search}>
-      <form onSubmit={submit}>
+      <form onSubmit={submit} data-key="/">
         <input
           ref={field}
           type="search"
           aria-label={ofTenants ? "Search tenants" : "Search records"}
-          placeholder={ofTenants ? "Tenant  /" : "Key, owner, fingerprint or request id  /"}
+          placeholder={ofTenants ? "Tenant" : "Key, owner, fingerprint or request id"}
           maxLength={MAX_KEY_BYTES}
           autoComplete="off"
           spellCheck={false}
