@@ -130,6 +130,9 @@ function Queue({ filters }: { readonly filters: Filters }) {
           caption={
             <>
               {counted(records)}. The first key ends <Time at={first} />: its next claim then runs.{" "}
+              {unlinked.length > 0 && "Set a provider link to look each up: "}
+              <NamespaceLinks names={unlinked} field="providerLink" />
+              {unlinked.length > 0 && ". "}
               <span className={common.keys}>J and K lead from row to row, X selects, Y and N answer.</span>
             </>
           }
@@ -140,11 +143,6 @@ function Queue({ filters }: { readonly filters: Filters }) {
           href={({ namespace, key }) => recordHref(namespace, key, "ambiguous", search)}
           selection={{ chosen, choose, nameOf: ({ key }) => key }}
         />
-      )}
-      {unlinked.length > 0 && (
-        <p className={common.quiet}>
-          Set a provider link to look each up: <NamespaceLinks names={unlinked} field="providerLink" />.
-        </p>
       )}
       <Pager nextPageToken={nextPageToken} />
       {!isEmpty && <CliHint command={command} />}
