@@ -63,17 +63,13 @@ export default function Refused() {
   );
 }
 
-interface RemedyProps {
-  readonly cause: ReturnType<typeof causeOf>;
-  readonly refused: readonly RefusedNow[];
-}
-
 /** What to do about a cause, and the policies of the namespaces in which it refuses calls now. */
-function Remedy({ cause, refused }: RemedyProps) {
+function Remedy({ cause, refused }: { cause: ReturnType<typeof causeOf>; refused: readonly RefusedNow[] }) {
   const names = new Set(refused.filter((each) => causeOf(each) === cause).map(({ namespace }) => namespace));
   return (
     <>
-      {cause.remedy} {cause.field && <NamespaceLinks names={[...names]} field={cause.field} />}
+      {cause.remedy} {cause.field && names.size > 0 && "Policy: "}
+      {cause.field && <NamespaceLinks names={[...names]} field={cause.field} />}
     </>
   );
 }
