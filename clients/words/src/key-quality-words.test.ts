@@ -8,7 +8,7 @@ test("The words of key quality know that a newer server has more defects and mea
   expect(measureWords("seen_by_moonlight")).toBe("seen by moonlight");
 });
 
-test("Late duplicates are no suspicion of the keys", () => {
+test("Late duplicates are apart from what is suspected of the keys", () => {
   const suspicions = [{ defect: KeyDefect.TIME_IN_KEY }, { defect: KeyDefect.REPEATS_AFTER_EXPIRY }];
   const { ofKeys, late } = suspicionsOf(create(KeyQualitySchema, { suspicions }));
   expect(ofKeys.map(({ defect }) => defect)).toEqual([KeyDefect.TIME_IN_KEY]);

@@ -32,7 +32,7 @@ import { useShortcut } from "../../shell/use-shortcut.ts";
 import common from "../../styles/common.module.css";
 import styles from "../../styles/screens.module.css";
 import { AnswersDialog } from "./answers-dialog.tsx";
-import { FILTERS, type Filters, linksOf, useReadAll, whichOf } from "./filters.ts";
+import { FILTERS, type Filters, LINK_FIELD, linksOf, useReadAll, whichOf } from "./filters.ts";
 import { MatchingDialog } from "./matching-dialog.tsx";
 import { groupsOf, useQueue, useQueueFilters } from "./queue.ts";
 import { Settled } from "./settled.tsx";
@@ -131,7 +131,7 @@ function Queue({ filters }: { readonly filters: Filters }) {
             <>
               {counted(records)}. The first key ends <Time at={first} />: its next claim then runs.{" "}
               {unlinked.length > 0 && "Set a provider link to look each up: "}
-              <NamespaceLinks names={unlinked} field="providerLink" />
+              <NamespaceLinks names={unlinked} field={LINK_FIELD} />
               {unlinked.length > 0 && ". "}
               <span className={common.keys}>J and K lead from row to row, X selects, Y and N answer.</span>
             </>

@@ -10,8 +10,7 @@ import { Screen } from "../../shell/screen.tsx";
 import { ACTION_OPTIONS, unknownAction } from "./actions.ts";
 import { EventList } from "./event-list.tsx";
 import { ExportButtons } from "./export-buttons.tsx";
-import { commandOf, FILTERS, type Filters, requestOf } from "./filters.ts";
-import { useEventList } from "./use-audit-client.ts";
+import { commandOf, FILTERS, type Filters, requestOf, useEventList } from "./filters.ts";
 
 /** The screen "Audit": who changed what, and which calls were refused. Operators see it for all tenants. */
 export default function Audit() {

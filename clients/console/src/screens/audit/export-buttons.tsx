@@ -7,8 +7,7 @@ import { useNotice } from "../../parts/notice.tsx";
 import { readPages } from "../../parts/pages.ts";
 import common from "../../styles/common.module.css";
 import { type ExportFormat, exportText } from "./export-format.ts";
-import { type Filters, requestOf } from "./filters.ts";
-import { useEventList } from "./use-audit-client.ts";
+import { type Filters, requestOf, useEventList } from "./filters.ts";
 
 /** The server's largest page. */
 const PAGE_SIZE = 1_000;

@@ -1,8 +1,10 @@
+import { OperatorService } from "@onceward/gen/onceward/v1/operator_pb.ts";
+import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import { AuditEvent_Outcome } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { actionOf } from "@onceward/words/audit-actions";
 import { commandLine } from "../../format/command.ts";
 import { timestampOf } from "../../parts/filter-bar.tsx";
-import type { Role } from "../../session/session.ts";
+import { type Role, useSession } from "../../session/session.ts";
 
 /** The filters of the list, as the address names them. `tenant` is the operator's. */
 export const FILTERS = [
@@ -34,6 +36,13 @@ export function requestOf({ tenant, actor, action, target, outcome, signins, aft
     ...(from && { after: from }),
     ...(to && { before: to }),
   };
+}
+
+/** Returns the list of events of the session's role, newest first. That of operators has one filter more, which the other one skips. */
+export function useEventList() {
+  const { role } = useSession();
+  const { method } = role === "OPERATOR" ? OperatorService : TenantAdminService;
+  return method.listAuditEvents as typeof OperatorService.method.listAuditEvents;
 }
 
 /** Returns the command that lists the same events. */
