@@ -134,7 +134,7 @@ describeInBrowser("The screen Home", () => {
     await expect
       .poll(() => claim("order-3").then(() => refused.first().innerText()), { timeout: 30_000 })
       .toMatch(/^Refused because no room .*\d+\s+checkout\s+charges\s+2 records/s);
-    // What to do stands once, with the place to do it.
+    // What to do is said only here, with the place to do it.
     const advice = page.getByRole("cell").filter({ hasText: "Ask the operator" });
     expect(await advice.getByRole("link").getAttribute("href")).toBe(
       "/console/namespaces/charges#keyRetention",

@@ -22,7 +22,7 @@ export function leaseOf(
 /** The part of the time for which a key is kept in which it ends soon: of 72 h, 14. */
 const LAST_PART = 0.2;
 
-/** Returns whether a record's retention ends soon: the next claim after it is granted, although nobody decided about an ambiguous one. */
+/** Returns whether a record's retention ends soon: the next claim after it is granted, although no one decided about an ambiguous one. */
 export function endsSoon(
   { claimedAt, expiresAt }: Pick<RecordMessage, "claimedAt" | "expiresAt">,
   now: Date,
