@@ -101,7 +101,7 @@ async function findPostgres(version: string | undefined): Promise<string | undef
 }
 
 const CLIENT_SOURCE = fileURLToPath(new URL("clients/typescript/src/", import.meta.url));
-const PROXY_SOURCE = fileURLToPath(new URL("clients/http-proxy/src/index.ts", import.meta.url));
+const CLIENTS = fileURLToPath(new URL("clients/", import.meta.url));
 
 /** The client's source: tests need no build. */
 const shared = {
@@ -109,7 +109,7 @@ const shared = {
     alias: [
       { find: /^@onceward\/client$/, replacement: `${CLIENT_SOURCE}index.ts` },
       { find: /^@onceward\/client\/(.*)$/, replacement: `${CLIENT_SOURCE}$1.ts` },
-      { find: /^@onceward\/http-proxy$/, replacement: PROXY_SOURCE },
+      { find: /^@onceward\/((?:http|mcp)-proxy)$/, replacement: `${CLIENTS}$1/src/index.ts` },
       { find: "#async-storage", replacement: `${CLIENT_SOURCE}wire/async-storage-node.ts` },
       { find: "#sha256", replacement: `${CLIENT_SOURCE}wire/sha256-node.ts` },
       { find: "#words", replacement: "@onceward/words" },

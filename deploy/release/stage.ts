@@ -18,8 +18,8 @@ export interface Stage {
 export const PACKAGE_DIRS = [
   "clients/typescript",
   "clients/http-proxy",
-  "clients/cli",
   "clients/mcp-proxy",
+  "clients/cli",
   "server",
 ] as const;
 

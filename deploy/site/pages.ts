@@ -55,12 +55,23 @@ export const GROUPS: readonly Group[] = [
       "HTTP proxy",
       "guard an unmodified HTTP service in any language",
     ),
-    page("clients/cli/probe.md", "probe", "Probe an HTTP API", "54 checks of what a service does with keys"),
+    page(
+      "clients/cli/probe.md",
+      "probe",
+      "Probe an HTTP API",
+      "66 checks of what a service or an agent's tool does with keys",
+    ),
     page(
       "clients/comparison.md",
       "comparison",
       "Libraries compared",
       "ten libraries for HTTP handlers, by the probe's checks",
+    ),
+    page(
+      "clients/mcp-servers.md",
+      "mcp-servers",
+      "MCP servers compared",
+      "fifteen published servers, and a call that is repeated",
     ),
     page(
       "clients/README.md",
@@ -107,6 +118,7 @@ export const GROUPS: readonly Group[] = [
     guide("profiles", "Profiles of HTTP", "the draft, Stripe, ACP and UCP"),
     guide("late-retries", "Late retries", "a retry after its key was forgotten"),
     guide("fencing", "Fencing tokens", "conditional updates that refuse a stalled worker"),
+    guide("agents", "Agents", "a tool call that a model makes twice"),
     guide("declined", "A declined card", "which retry is a new operation"),
     guide("outages", "Outages", "fail closed or open"),
     guide("kubernetes", "Kubernetes shutdown", "pods that stop in the middle"),

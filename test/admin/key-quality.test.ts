@@ -221,6 +221,18 @@ describeAdministration(
       await expect.poll(() => suspicionsOf(tenant)).toEqual([]);
     });
 
+    test("suspects many random keys of costing more, also if they are repeated", async () => {
+      const claims = honest(400, () => random.uuid());
+      const live = { key: random.uuid(), operation: "live", atMs: 0 };
+      const tenant = await tenantWith(claims, { claims: 1_000_000, repeats: 9000 }, [
+        live,
+        { ...live, key: "order-1", operation: "other" },
+      ]);
+      await expect
+        .poll(() => suspicionsOf(tenant))
+        .toMatchObject([{ defect: KeyDefect.RANDOM_ORDER, examples: [live.key] }]);
+    });
+
     test("suspects a namespace without fingerprints", async () => {
       const claims = honest(400).map(({ key, atMs }) => ({ key, atMs }));
       const tenant = await tenantWith(claims, { claims: 400, repeats: 8 }, [{ key: "order-1", atMs: 0 }]);

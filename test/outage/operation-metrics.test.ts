@@ -178,14 +178,17 @@ test("an operation that is queued is counted until its deadline passes, and then
   const locker = await openConnection(database);
   await locker.query("begin");
   await locker.query("lock table records in access exclusive mode");
-  const blocked = errorOf(client.lookup(ORDER));
-  await untilBlocked(database, 1);
-  // One statement reads at a time, so this one waits for the blocked one.
+  const blocked: Promise<unknown>[] = [];
+  // Two statements read at a time, so another one waits for the blocked ones.
+  for (const statements of [1, 2]) {
+    blocked.push(errorOf(client.lookup(ORDER)));
+    await untilBlocked(database, statements);
+  }
   const late = errorOf(client.lookup(ORDER, { timeoutMs: 300 }));
   await expect.poll(depth, { timeout: 30_000 }).toBe(1);
   expect(await metric("onceward_calls_in_flight")).toBeGreaterThan(0);
   expect(await late).toMatchObject({ code: "DeadlineExceeded" });
-  await blocked;
+  await Promise.all(blocked);
   await expect.poll(() => metric("onceward_deadline_drops_total"), { timeout: 30_000 }).toBe(1);
   expect([await depth(), await metric("onceward_calls_in_flight")]).toEqual([0, 0]);
 });

@@ -60,6 +60,30 @@ test("a single claim, complete, lookup, extension or release costs one statement
   expect(await statementsOf(() => client.lookup(id))).toEqual({ read_records: 1 });
 });
 
+test("where most claims find a record, such a claim costs one statement, another one two", async () => {
+  const idOf = (key: string) => ({ namespace: "repeated", key });
+  const claimTogether = (keys: readonly string[]) => {
+    const items = keys.map((key) => ({ request: { case: "claim" as const, value: idOf(key) } }));
+    return client.batch({ items });
+  };
+  const { fencingToken } = granted(await client.claim(idOf("first")));
+  await claimTogether(Array.from({ length: 200 }, () => "first"));
+  const claim = (key: string) => () => client.claim(idOf(key));
+  expect(await statementsOf(claim("first"))).toEqual({ read_records: 1 });
+  expect(await statementsOf(claim("second"))).toEqual({ read_records: 1, claim_record: 1 });
+  await client.release({ ...idOf("first"), fencingToken });
+  expect(await statementsOf(claim("first"))).toEqual({ read_records: 1, take_over_records: 1 });
+  const { items } = await claimTogether(["third", "first", "third", "other"]);
+  expect(items.map(({ response }) => response.case === "claim" && response.value.outcome.case)).toEqual([
+    "claimed",
+    "inProgress",
+    "inProgress",
+    "claimed",
+  ]);
+  await claimTogether(Array.from({ length: 100 }, (_, index) => `new-${index}`));
+  expect(await statementsOf(claim("fourth"))).toEqual({ claim_record: 1 });
+});
+
 test("64 claims at once from a client that does not batch cost a few statements", async () => {
   const work = () =>
     Promise.all(

@@ -1,10 +1,11 @@
-import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, linkSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
-import { createServer } from "node:net";
+import { connect, createServer } from "node:net";
+import { basename, dirname } from "node:path";
 import { createOnceward } from "@onceward/client";
 import { expect, onTestFinished, test } from "vitest";
+import { createPort } from "../../server/src/transport/bounds/connections.ts";
 import { useDatabase } from "../support/database/use-database.ts";
 import { newSocketPath, startTestServer } from "../support/servers/server.ts";
 import { createTenant } from "../support/servers/tenants.ts";
@@ -22,6 +23,15 @@ async function startOnSocket(env: Readonly<Record<string, string>> = {}) {
     return server;
   };
   return { path, server: await start(), start };
+}
+
+/** Leaves the file of a socket, as a killed process does. */
+async function leaveSocket(path: string): Promise<void> {
+  const socket = createServer().listen(`${path}-`);
+  await once(socket, "listening");
+  linkSync(`${path}-`, path);
+  socket.close();
+  await once(socket, "close");
 }
 
 test("a client claims, waits and completes over a socket, and comes back after a restart", async () => {
@@ -81,17 +91,44 @@ test("the connections of a socket are bounded as those of one address", async ()
 
 test("the file of a killed process is replaced", async () => {
   const path = newSocketPath();
-  const code = `require("net").createServer().listen(${JSON.stringify(path)}, () => console.log("up"))`;
-  const killed = spawn(process.execPath, ["-e", code]);
-  await once(killed.stdout, "data");
-  killed.kill("SIGKILL");
-  await once(killed, "exit");
-  expect(existsSync(path)).toBe(true);
+  await leaveSocket(path);
   const server = await startTestServer(database.url, { ONCEWARD_SOCKET: path });
   onTestFinished(() => server.stop());
   const { apiKey } = await createTenant(database);
   await using onceward = createOnceward({ address: `unix:${path}`, apiKey });
   expect(await onceward.run(CHARGE, async () => "charged")).toBe("charged");
+});
+
+test("a stopping replica leaves the file of another process' socket", async () => {
+  const { path, server } = await startOnSocket();
+  await rm(path);
+  const other = createServer().listen(path);
+  await once(other, "listening");
+  onTestFinished(() => void other.close());
+  await server.stop();
+  expect(existsSync(path)).toBe(true);
+});
+
+test("of replicas that start at once on an abandoned path, one serves there", async () => {
+  for (let turn = 0; turn < 10; turn++) {
+    const path = newSocketPath();
+    // In half of the turns, another process died while it replaced the path.
+    for (const name of turn % 2 === 0 ? [path] : [path, `${path}~`]) await leaveSocket(name);
+    const ports = Array.from({ length: 50 }, () => createPort(createServer(), 100));
+    const started = await Promise.allSettled(
+      ports.map((port) => port.listenOnSocket(path, 0o600, undefined)),
+    );
+    expect(started.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
+    const winner = ports[started.findIndex(({ status }) => status === "fulfilled")];
+    const caller = connect(path);
+    await once(caller, "connect");
+    await expect.poll(() => winner?.connections()).toBe(1);
+    expect(readdirSync(dirname(path)).filter((name) => name.startsWith(basename(path)))).toEqual([
+      basename(path),
+    ]);
+    caller.destroy();
+    await Promise.all(ports.map((port) => port.close(0)));
+  }
 });
 
 test.each(["a socket that another process serves", "a file"])("%s is never replaced", async (what) => {

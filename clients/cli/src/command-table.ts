@@ -98,7 +98,7 @@ export const COMMANDS: readonly Entry[] = [
   },
   {
     name: "probe",
-    summary: "what an HTTP API does with idempotency keys",
+    summary: "what an HTTP API, or a tool, does with idempotency keys",
     load: async () => (await import("./commands/probe.ts")).probeCommand,
   },
   {

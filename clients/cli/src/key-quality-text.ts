@@ -22,12 +22,13 @@ export const QUALITY_COLUMNS: readonly Column<KeyQuality>[] = [
 /** Returns what is known about the keys of a namespace. */
 export function describeQuality(quality: KeyQuality): string {
   const { namespace, claims, observedSince, undecided } = quality;
-  const { ofKeys, late } = suspicionsOf(quality);
+  const { ofKeys, late, random } = suspicionsOf(quality);
   const since = observedSince === undefined ? "no claim yet" : `since ${formatMoment(observedSince)}`;
   return [
     `Keys in ${namespace}: ${claims.toLocaleString("en")} ${claims === 1n ? "claim" : "claims"}, ${since}. Intervals hold with 95 %.\n`,
     ...ofKeys.map(describeSuspicion),
     ...(ofKeys.length === 0 ? ["Nothing is suspected.\n"] : []),
+    ...(random ? [describeSuspicion(random).replace("Suspected: ", "")] : []),
     ...(late ? [`${defectTitle(late.defect)}: ${late.advice}\n  onceward advice ${namespace}\n`] : []),
     ...undecided.map(({ defect, insufficient }) =>
       insufficient === undefined

@@ -1,24 +1,32 @@
+import { createOnceward } from "@onceward/client";
+import { NoEffectError, OutcomeUnknownError } from "@onceward/client/agents";
 import { createTestingOnceward } from "@onceward/client/testing";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { Guard } from "./guard.ts";
+import { parseExact } from "./exact-json.ts";
+import { type CallParams, Guard, type ToolResult } from "./guard.ts";
 import { parsePolicy, type ToolPolicy } from "./policy.ts";
 
 const AT = "2026-01-31T09:00:00+01:00";
 
-function newGuard(tool: object) {
-  const testing = createTestingOnceward({ policy: { lateKeys: "REQUIRE_TIME" } });
+function newGuard(tool: object, lateKeys: "REQUIRE_TIME" | "RUN" = "REQUIRE_TIME") {
+  const testing = createTestingOnceward({ policy: { lateKeys } });
   onTestFinished(() => testing.onceward.close());
   const policy = parsePolicy(JSON.stringify({ namespace: "mcp-tools", tools: { refund: tool } }));
-  const guard = new Guard(testing.onceward, policy);
-  const send = vi.fn(async () => ({ content: [] }));
-  const call = (params: object) =>
-    guard.call(
-      { name: "refund", ...params },
-      policy.get("refund") as ToolPolicy,
-      new AbortController().signal,
-      send,
-    );
-  return { call, send, ...testing };
+  const send = vi.fn<(params: CallParams) => Promise<ToolResult>>(async () => ({ content: [] }));
+  const read = vi.fn<(params: CallParams) => Promise<ToolResult>>();
+  const startAgain = () => {
+    const onceward = createOnceward({ transport: testing.transport, timeoutMs: 1, waitMs: 0 } as never);
+    onTestFinished(() => onceward.close({ timeoutMs: 0 }));
+    const guard = new Guard(onceward, policy);
+    return (params: object) =>
+      guard.call(
+        { name: "refund", ...params },
+        policy.get("refund") as ToolPolicy,
+        new AbortController().signal,
+        { send, read },
+      );
+  };
+  return { call: startAgain(), startAgain, send, read, ...testing };
 }
 
 test("a late call gets the time that its arguments or its run have, and is refused by it", async () => {
@@ -50,15 +58,127 @@ test.each([undefined, "yesterday", "2026-01-31T09:00:00", 5])(
 
 test("with marksBegin, a call is marked before it is sent", async () => {
   const policy = { key: ["/order"], createdAt: "/orderedAt", onCrash: "policy", marksBegin: true };
-  const { call, send, onceward } = newGuard(policy);
-  const extend = vi.spyOn(onceward.calls, "extendLease");
-  await call({ arguments: { order: "7", orderedAt: new Date().toISOString() } });
-  expect(extend.mock.calls).toMatchObject([[{ begin: true }, undefined]]);
-  expect(send).toHaveBeenCalledAfter(extend);
+  const { call, send, faults } = newGuard(policy);
+  const order = { arguments: { order: "7", orderedAt: new Date().toISOString() } };
+  faults.failNext("extendLease", "NAMESPACE_DENIED");
+  expect(JSON.stringify(await call(order))).toContain("NOT RUN");
+  expect(send).not.toHaveBeenCalled();
+  expect(await call(order)).toEqual({ content: [] });
 });
 
 test("without a time the error names it, and nothing runs", async () => {
   const { call, send } = newGuard({ key: ["/order"] });
   expect(JSON.stringify(await call({ arguments: { order: "7" } }))).toContain("key_created_at");
   expect(send).not.toHaveBeenCalled();
+});
+
+const keyed = { key: ["/order"], keyArgument: "/options/key", onUnavailable: "proceed" };
+const because = (reason: string) => ({ isError: true, _meta: { "onceward/reason": reason } });
+const outage = ["claim", "DATABASE_UNAVAILABLE", Number.POSITIVE_INFINITY] as const;
+
+test("each attempt sends the derived key, also unguarded, instead of what the host sends there", async () => {
+  const { startAgain, send, faults } = newGuard(keyed, "RUN");
+  const order = { order: "7", cents: parseExact("9007199254740993") };
+  const attempt = (more: object) => startAgain()({ arguments: { ...order, ...more } });
+  faults.failNext(...outage);
+  const unguarded = { _meta: { "onceward/unguarded": true }, content: [{ type: "text" }] };
+  expect(await attempt({ options: null })).toMatchObject(unguarded);
+  faults.clear();
+  send.mockRejectedValueOnce(new NoEffectError("The server is unreachable."));
+  expect(await attempt({})).toMatchObject(because("NOT_SENT"));
+  expect(await attempt({ options: { key: "the model's" } })).toEqual({ content: [] });
+  expect(await attempt({ options: {} })).toMatchObject({ _meta: { "onceward/replayed": true } });
+  const sent = send.mock.calls.map(([params]) => JSON.stringify(params.arguments));
+  expect(sent[0]).toMatch(/^{"order":"7","cents":9007199254740993,"options":{"key":"[\w-]{43}"}}$/);
+  expect(sent).toEqual(Array(3).fill(sent[0]));
+  await attempt({ order: "8" });
+  expect(JSON.stringify(send.mock.lastCall?.[0].arguments)).not.toBe(sent[0]?.replace('"7"', '"8"'));
+  for (const options of ["a", [], order.cents])
+    expect(await attempt({ options })).toMatchObject(because("INVALID_REQUEST"));
+});
+
+test("during an outage, a call that this process runs or knows to be unknown is not sent again", async () => {
+  const { call, send, faults } = newGuard(keyed, "RUN");
+  const asked = Promise.withResolvers<ToolResult>();
+  send.mockReturnValueOnce(asked.promise);
+  const order = { arguments: { order: "7" } };
+  const first = call(order);
+  await vi.waitUntil(() => send.mock.calls.length === 1);
+  faults.failNext(...outage);
+  expect(await call(order)).toMatchObject(because("UNAVAILABLE"));
+  asked.reject(new OutcomeUnknownError("the server died"));
+  expect(await first).toMatchObject(because("AMBIGUOUS"));
+  expect(await call(order)).toMatchObject(because("UNAVAILABLE"));
+  expect(send).toHaveBeenCalledOnce();
+});
+
+test.each([false, true])(
+  "with saysReplayed %j, a replay has marks that no server can set",
+  async (saysReplayed) => {
+    const { call, send } = newGuard({ key: ["/order"], saysReplayed }, "RUN");
+    const faked = { "onceward/replayed": false, "onceward/completedAt": "never", "onceward/unguarded": true };
+    const content = [{ type: "text", text: "done" }];
+    send.mockResolvedValueOnce({ content, _meta: { own: 1, ...faked } });
+    expect(await call({ arguments: { order: "7" } })).toEqual({ content, _meta: { own: 1 } });
+    const replay = await call({ arguments: { order: "7" } });
+    const completedAt = expect.stringMatching(/^\d{4}-\d\d-\d\dT.*Z$/);
+    expect(replay._meta).toEqual({ own: 1, "onceward/replayed": true, "onceward/completedAt": completedAt });
+    expect(replay.content).toEqual([
+      ...content,
+      ...(saysReplayed ? [{ type: "text", text: expect.any(String) }] : []),
+    ]);
+  },
+);
+
+const resolve = {
+  tool: "find",
+  arguments: { order: "/order", id: "/options/key", limit: { value: 1 } },
+  happened: { "/status": ["done", "paid"], "/limit": 1 },
+  didNotHappen: { "/data": [[]] },
+  result: "/refund",
+};
+const textOf = (text: string) => ({ content: [{ type: "text", text }] });
+
+/** Returns what a call gets, some time after an attempt with an unknown outcome. */
+async function afterUnknown(answer: ToolResult | Error, more: object = {}, passMs = 60_000) {
+  const policy = { ...keyed, timeoutMs: 10_000, leaseMs: 1000, resolve: { ...resolve, ...more } };
+  const guard = newGuard(policy, "RUN");
+  guard.send.mockRejectedValueOnce(new OutcomeUnknownError("the server died"));
+  await guard.call({ arguments: { order: "7" } });
+  guard.clock.advance(passMs);
+  guard.read.mockImplementation(async () => {
+    if (answer instanceof Error) throw answer;
+    return answer;
+  });
+  return { ...guard, result: await guard.startAgain()({ arguments: { order: "7" } }) };
+}
+
+test("a tool finds out that a call happened: its result is stored", async () => {
+  const structuredContent = { status: "paid", limit: 1, refund: { id: "re_1" } };
+  const { result, read, send, call } = await afterUnknown({ structuredContent });
+  const found = { ...textOf('{"id":"re_1"}'), structuredContent: { id: "re_1" } };
+  expect(result).toEqual({ ...found, _meta: { "onceward/replayed": true } });
+  const options = send.mock.lastCall?.[0].arguments?.options as { key: string };
+  expect(read.mock.calls).toEqual([[{ name: "find", arguments: { order: "7", id: options.key, limit: 1 } }]]);
+  expect(await call({ arguments: { order: "7" } })).toMatchObject(found);
+  expect(send).toHaveBeenCalledOnce();
+});
+
+test.each<[string, ToolResult | Error, object?]>([
+  ["answers otherwise", { structuredContent: { status: "paid", limit: 2 } }],
+  ["answers with text", textOf("done")],
+  ["answers with an error", { ...textOf('{"data":[]}'), isError: true }],
+  ["has no answer", new Error("down")],
+  ["lacks an argument", textOf('{"data":[]}'), { arguments: { id: "/id" } }],
+  ["knows no absence", textOf('{"data":[]}'), { didNotHappen: undefined }],
+])("a tool that %s leaves the outcome unknown", async (_, answer, more) => {
+  const { result, send } = await afterUnknown(answer, more);
+  expect(result).toMatchObject(because("AMBIGUOUS"));
+  expect(send).toHaveBeenCalledOnce();
+});
+
+test("a call that a tool does not find runs, once the server has had its time", async () => {
+  const none = textOf('{"data":[]}');
+  expect((await afterUnknown(none, {}, 2000)).result).toMatchObject(because("IN_PROGRESS"));
+  expect((await afterUnknown(none)).result).toEqual({ content: [] });
 });

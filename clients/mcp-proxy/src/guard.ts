@@ -1,13 +1,19 @@
-import { fingerprintOf, joinKey, OncewardError } from "@onceward/client";
+import { fingerprintOf, joinKey, type Onceward, OncewardError } from "@onceward/client";
 import {
   type AgentRun,
   type AgentRunner,
+  type AgentRunOptions,
   createAgentRun,
+  KEY_ARGUMENT_LABEL,
   NoEffectError,
   OutcomeUnknownError,
   ToolBlockedError,
+  type ToolCall,
+  unknown,
+  withArgument,
 } from "@onceward/client/agents";
 import { ExactNumber, fingerprintable } from "./exact-json.ts";
+import { findOut } from "./find-out.ts";
 import { type ProxyPolicy, type ToolPolicy, valueAt } from "./policy.ts";
 
 /** Runs that the proxy remembers at once; a forgotten one is found again at the service. */
@@ -34,14 +40,41 @@ export function toolError({ onToolError }: ToolPolicy): Error {
   return onToolError === "release" ? new NoEffectError(why) : new OutcomeUnknownError(why);
 }
 
+/** The server, as one call reaches it. */
+export interface Upstream {
+  /**
+   * Makes the call.
+   *
+   * @throws OutcomeUnknownError if the call may have had its effect; NoEffectError if not, as when the server is unreachable.
+   */
+  send(params: CallParams): Promise<ToolResult>;
+  /** Calls a tool that only reads. @throws Error without a result. */
+  read(params: CallParams): Promise<ToolResult>;
+}
+
+/** A call, and how to find out whether an earlier attempt of it happened. */
+interface ResolvableCall extends ToolCall {
+  readonly find?: AgentRunOptions["resolve"] | undefined;
+}
+
+/** The part of a client that the proxy uses. */
+export type McpRunner = Pick<Onceward, "runDetailed" | "calls">;
+
 /** Guards the calls of the tools that a policy names. */
 export class Guard {
   readonly #onceward: AgentRunner;
+  /** By a stored result: when its call was done. */
+  readonly #doneAt = new WeakMap<object, Date>();
   readonly #policy: ProxyPolicy;
   readonly #runs = new Map<string, AgentRun>();
 
-  constructor(onceward: AgentRunner, policy: ProxyPolicy) {
-    this.#onceward = onceward;
+  constructor(onceward: McpRunner, policy: ProxyPolicy) {
+    const run = async (...args: Parameters<McpRunner["runDetailed"]>) => {
+      const { value, replayed, completedAt } = await onceward.runDetailed(...args);
+      if (replayed) this.#doneAt.set(Object(value), completedAt);
+      return value;
+    };
+    this.#onceward = { calls: onceward.calls, run: run as AgentRunner["run"] };
     this.#policy = policy;
   }
 
@@ -55,43 +88,76 @@ export class Guard {
    *
    * An error result that is not stored is returned all the same, once.
    *
-   * @param send calls the upstream server. It throws OutcomeUnknownError if the call may have had its effect.
    * @throws `send`'s other errors, and the reason of the signal.
    */
   async call(
     params: CallParams,
     policy: ToolPolicy,
     signal: AbortSignal,
-    send: () => Promise<ToolResult>,
+    upstream: Upstream,
   ): Promise<ToolResult> {
     const named = nameOf(params, policy);
     if (typeof named === "string") return errorResult("INVALID_REQUEST", named);
     const { run: runId, ...call } = named;
-    const input = fingerprintOf(fingerprintable(params.arguments ?? {}), { omit: policy.ignore });
+    const { keyArgument, resolve } = policy;
+    const argumentsWith = (key: unknown): CallParams["arguments"] =>
+      keyArgument === undefined ? params.arguments : { ...withArgument(params.arguments, keyArgument, key) };
+    let ran = false;
     let failed: ToolResult | undefined;
     try {
+      const input = fingerprintOf(fingerprintable(argumentsWith(null) ?? {}), { omit: policy.ignore });
+      const find: AgentRunOptions["resolve"] =
+        resolve &&
+        ((claim) => {
+          const args = argumentsWith(claim.deriveKey(KEY_ARGUMENT_LABEL));
+          return findOut(resolve, args, policy.timeoutMs - claim.msSinceEffectMayHaveBegun, upstream.read);
+        });
+      const resolvable: ResolvableCall = { ...call, tool: params.name, input, signal, find };
       const run = this.#runOf(policy, runId);
-      return (await run.call({ ...call, tool: params.name, input, signal }, async (claim) => {
+      const result = (await run.call(resolvable, async (claim) => {
         await claim.begin();
         if (signal.aborted) throw new NoEffectError("The call was cancelled while the claim was granted.");
-        const result = await send();
+        ran = true;
+        const sent = { ...params, arguments: argumentsWith(claim.deriveKey(KEY_ARGUMENT_LABEL)) };
+        const answer = await upstream.send(sent);
+        const own = answer._meta === undefined ? answer : marked(answer, NO_MARKS);
+        const result = claim.guarded ? own : marked(own, { "onceward/unguarded": true }, UNGUARDED);
         if (result.isError !== true || policy.onToolError === "store") return result;
         failed = result;
         throw toolError(policy);
       })) as ToolResult;
+      if (ran) return result;
+      const marks = {
+        "onceward/replayed": true,
+        "onceward/completedAt": this.#doneAt.get(result)?.toISOString(),
+      };
+      return marked(result, marks, policy.saysReplayed && REPLAYED);
     } catch (error) {
       if (failed !== undefined) return failed;
       if (error instanceof ToolBlockedError) return errorResult(error.reason, error.message);
+      if (error instanceof NoEffectError)
+        return errorResult(
+          "NOT_SENT",
+          `NOT RUN. ${error.message} Call the tool again later, or tell the user that this was not done.`,
+        );
       if (error instanceof OncewardError)
         return errorResult(error.reason, `NOT RUN. Onceward refused the call: ${error.message}`);
       throw error;
     }
   }
 
-  #runOf({ namespace, onCrash, marksBegin, leaseMs }: ToolPolicy, runId: string): AgentRun {
-    const options = { namespace, onCrash, marksBegin, leaseMs, runId };
-    const name = JSON.stringify(options);
-    const run = this.#runs.get(name) ?? createAgentRun(this.#onceward, options);
+  #runOf(
+    { namespace, onCrash, onUnavailable, marksBegin, leaseMs, resolve }: ToolPolicy,
+    runId: string,
+  ): AgentRun {
+    const options = { namespace, onCrash, onUnavailable, marksBegin, leaseMs, runId };
+    const name = JSON.stringify([options, resolve !== undefined]);
+    const run =
+      this.#runs.get(name) ??
+      createAgentRun(this.#onceward, {
+        ...options,
+        ...(resolve && { resolve: (claim, call: ResolvableCall) => call.find?.(claim, call) ?? unknown() }),
+      });
     this.#runs.delete(name);
     this.#runs.set(name, run);
     const [oldest] = this.#runs.keys();
@@ -146,6 +212,23 @@ function textAt(value: unknown, pointer: string): string | undefined {
   if (typeof at === "string" && at !== "") return at;
   if (at instanceof ExactNumber) return at.source;
   return typeof at === "number" || typeof at === "boolean" ? String(at) : undefined;
+}
+
+/** The members of `_meta` that only the proxy sets, as a server's result has them. */
+const NO_MARKS = {
+  "onceward/replayed": undefined,
+  "onceward/completedAt": undefined,
+  "onceward/unguarded": undefined,
+};
+const REPLAYED = "onceward: This call was done before. This is its result, and nothing ran now.";
+const UNGUARDED =
+  "onceward: This call ran without the protection against repetitions, which is not available now: do not repeat it.";
+
+/** Returns a result with members of `_meta`, and a text for the model. */
+function marked(result: ToolResult, marks: object, text?: string | false): ToolResult {
+  const content = Array.isArray(result.content) ? result.content : [];
+  const said = text && { content: [...content, { type: "text", text }] };
+  return { ...result, ...said, _meta: { ...Object(result._meta), ...marks } };
 }
 
 /** Returns the result of a call that did not run. Hosts show the text of such a result to the model. */

@@ -19,14 +19,34 @@ export interface ToolPolicy {
   readonly createdAt: string | undefined;
   /** Arguments that differ between duplicates of one call, as JSON Pointers: not part of the fingerprint. */
   readonly ignore: readonly string[];
+  /** The tool's own argument for an idempotency key: the proxy writes it in each call, and hides it from the host. */
+  readonly keyArgument: string | undefined;
   readonly onCrash: "hold" | "policy";
   /** What an error of the tool says about its effect: nothing, so that `onCrash` decides; that there was none; or that it is the result. */
   readonly onToolError: "unknown" | "release" | "store";
   /** Whether a claim marks when the call is sent, so that a crash before that is not ambiguous. */
   readonly marksBegin: boolean;
+  /** What to do if Onceward is unreachable: nothing, or the call without a claim. */
+  readonly onUnavailable: "throw" | "proceed";
+  /** Whether the content of a replay says so, too. */
+  readonly saysReplayed: boolean;
+  readonly resolve: ResolvePolicy | undefined;
   readonly leaseMs: number | undefined;
   /** How long the upstream server may take, in milliseconds. Then the outcome is unknown. */
   readonly timeoutMs: number;
+}
+
+/** The tool that finds out whether a call happened whose outcome is unknown, and what its answer means. */
+export interface ResolvePolicy {
+  /** A tool of the same server that only reads. */
+  readonly tool: string;
+  /** By the name of its argument: a JSON Pointer into the call's arguments, as the server gets them, or `{ value }`. */
+  readonly arguments: Members;
+  /** By JSON Pointer into its answer, the value there, or an array of the values that it may have. */
+  readonly happened: Members;
+  readonly didNotHappen: Members | undefined;
+  /** Where its answer has the call's result. Undefined: the answer is the result. */
+  readonly result: string | undefined;
 }
 
 /** The guarded tools by their names. All other tools pass through. */
@@ -54,9 +74,13 @@ const FIELDS = [
   "run",
   "createdAt",
   "ignore",
+  "keyArgument",
   "onCrash",
   "onToolError",
+  "onUnavailable",
   "marksBegin",
+  "saysReplayed",
+  "resolve",
   "leaseMs",
   "timeoutMs",
 ];
@@ -65,17 +89,61 @@ function parseTool(path: string, value: unknown, shared: string | undefined): To
   const fields = members(value, path, FIELDS);
   const namespace = fields.namespace ?? shared;
   if (namespace === undefined) throw new UsageError(`${path}.namespace must be set, here or for all tools.`);
-  return {
+  const policy: ToolPolicy = {
     namespace: nonEmpty(namespace, `${path}.namespace`),
     name: parseName(path, fields),
-    createdAt: fields.createdAt === undefined ? undefined : pointer(fields.createdAt, `${path}.createdAt`),
-    ignore: fields.ignore === undefined ? [] : pointers(fields.ignore, `${path}.ignore`),
+    createdAt: optional(fields, path, "createdAt", pointer),
+    ignore: optional(fields, path, "ignore", pointers) ?? [],
+    keyArgument: optional(fields, path, "keyArgument", pointer),
     onCrash: choice(fields.onCrash, `${path}.onCrash`, ["hold", "policy"]),
     onToolError: choice(fields.onToolError, `${path}.onToolError`, ["unknown", "release", "store"]),
     marksBegin: choice(fields.marksBegin, `${path}.marksBegin`, [false, true]),
-    leaseMs: fields.leaseMs === undefined ? undefined : duration(fields.leaseMs, `${path}.leaseMs`),
+    onUnavailable: choice(fields.onUnavailable, `${path}.onUnavailable`, ["throw", "proceed"]),
+    saysReplayed: choice(fields.saysReplayed, `${path}.saysReplayed`, [false, true]),
+    resolve: optional(fields, path, "resolve", parseResolve),
+    leaseMs: optional(fields, path, "leaseMs", duration),
     timeoutMs: duration(fields.timeoutMs ?? DEFAULT_TIMEOUT_MS, `${path}.timeoutMs`),
   };
+  checkTogether(path, policy);
+  return policy;
+}
+
+function checkTogether(path: string, { name, createdAt, keyArgument, onUnavailable }: ToolPolicy): void {
+  if (name.by === "run") {
+    // The number of a call in its step is known only to the service.
+    if (onUnavailable === "proceed") throw new UsageError(`${path}.onUnavailable "proceed" needs "key".`);
+    return;
+  }
+  const naming = [...name.pointers, ...(createdAt === undefined ? [] : [createdAt])];
+  const isWithin = (inner: string, outer: string) => `${inner}/`.startsWith(`${outer}/`);
+  if (
+    keyArgument !== undefined &&
+    naming.some((at) => isWithin(at, keyArgument) || isWithin(keyArgument, at))
+  )
+    throw new UsageError(`${path}.keyArgument must not be an argument of "key" or "createdAt".`);
+}
+
+function parseResolve(value: unknown, path: string): ResolvePolicy {
+  const fields = members(value, path, ["tool", "arguments", "happened", "didNotHappen", "result"]);
+  const args = members(fields.arguments, `${path}.arguments`);
+  for (const [name, from] of Object.entries(args)) {
+    const at = `${path}.arguments.${name}`;
+    if (typeof from === "string") pointer(from, at);
+    else if (members(from, at, ["value"]).value === undefined)
+      throw new UsageError(`${at} must have a value.`);
+  }
+  return {
+    tool: nonEmpty(fields.tool, `${path}.tool`),
+    arguments: args,
+    happened: byPointer(fields.happened, `${path}.happened`),
+    didNotHappen: optional(fields, path, "didNotHappen", byPointer),
+    result: optional(fields, path, "result", pointer),
+  };
+}
+
+function byPointer(value: unknown, path: string): Members {
+  pointers(Object.keys(members(value, path)), path);
+  return value as Members;
 }
 
 function parseName(path: string, { key, run }: Members): CallName {
@@ -87,6 +155,15 @@ function parseName(path: string, { key, run }: Members): CallName {
 }
 
 type Members = Readonly<Record<string, unknown>>;
+
+function optional<Value>(
+  fields: Members,
+  path: string,
+  name: string,
+  parse: (value: unknown, path: string) => Value,
+): Value | undefined {
+  return fields[name] === undefined ? undefined : parse(fields[name], `${path}.${name}`);
+}
 
 function members(value: unknown, path: string, known?: readonly string[]): Members {
   if (typeof value !== "object" || value === null || Array.isArray(value))

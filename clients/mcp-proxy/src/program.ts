@@ -28,7 +28,7 @@ interface Flags extends CredentialFlags {
 
 /** Large enough for hundreds of tools. */
 const MAX_POLICY_BYTES = 1024 * 1024;
-/** Exit codes. README.md has the same table. */
+/** Exit codes; README.md explains them. */
 const EXIT = { ok: 0, failed: 1, usage: 2 } as const;
 
 const { version }: { readonly version: string } = createRequire(import.meta.url)("../package.json");

@@ -6,13 +6,12 @@ import {
   type JSONRPCRequest,
   type RequestId,
 } from "@modelcontextprotocol/sdk/types.js";
-import type { AgentRunner } from "@onceward/client/agents";
 import { NoEffectError, OutcomeUnknownError } from "@onceward/client/agents";
 import { messageOf } from "./failure.ts";
-import { type CallParams, errorResult, Guard, type ToolResult, toolError } from "./guard.ts";
+import { type CallParams, errorResult, Guard, type McpRunner, type ToolResult, toolError } from "./guard.ts";
 import { HostTransport } from "./host-transport.ts";
 import type { ProxyPolicy, ToolPolicy } from "./policy.ts";
-import { checkTools } from "./tool-check.ts";
+import { checkTools, withoutKeyArguments } from "./tool-check.ts";
 import { connectUpstream, type UpstreamAddress } from "./upstream.ts";
 import { UpstreamRequests } from "./upstream-requests.ts";
 
@@ -29,10 +28,12 @@ const NOT_CALLED: ReadonlySet<number> = new Set([
 const LIST_TIMEOUT_MS = 60_000;
 /** The method of the calls that are guarded. */
 const TOOL_CALL = "tools/call";
+/** After it, the policy is compared with the tools again. */
+const TOOLS_CHANGED = "notifications/tools/list_changed";
 
 /** What the proxy runs with. */
 export interface ProxyOptions {
-  readonly onceward: AgentRunner;
+  readonly onceward: McpRunner;
   readonly policy: ProxyPolicy;
   readonly upstream: UpstreamAddress;
   /** Writes a line for people. */
@@ -41,9 +42,9 @@ export interface ProxyOptions {
 
 /**
  * Passes the messages of Model Context Protocol between a host, on standard input and output, and an upstream server, both
- * ways and unchanged; only calls of guarded tools wait for their claim, and all calls of tools until the policy is compared
- * with the server's tools. Resolves when the host has closed standard input and the guarded calls have ended, or when the
- * upstream server has closed.
+ * ways and unchanged, but for the arguments that it writes itself: the host does not see them in the server's tools. Calls of
+ * guarded tools wait for their claim, and all calls of tools until the policy is compared with the server's tools. Resolves
+ * when the host has closed standard input and the guarded calls have ended, or when the upstream server has closed.
  *
  * A guarded call has an id of the proxy's own at the server, so that no other answer can be taken for its answer.
  *
@@ -194,7 +195,9 @@ class McpProxy {
       if ("result" in message && message.id === this.#initializeId) this.#noteVersion(message.result);
       if (this.#requests.answer(message.id, message)) return;
     }
-    this.#toHost(message);
+    if ("method" in message && message.method === TOOLS_CHANGED) this.#checked = undefined;
+    if (!("result" in message)) this.#toHost(message);
+    else this.#toHost({ ...message, result: withoutKeyArguments(this.#policy, message.result) });
   }
 
   /** The HTTP transport sends the version with each later request. */
@@ -248,14 +251,23 @@ class McpProxy {
     if (!(await this.#checkTools())) return notRun("INVALID_REQUEST", "The policy does not fit the server.");
     let refusal: JSONRPCMessage | undefined;
     try {
-      const result = await this.#guard.call(params, policy, call.controller.signal, async () => {
-        const answer = await this.#requests.ask({ method, params }, policy.timeoutMs, (upstreamId) => {
-          call.upstreamId = upstreamId;
-        });
-        if ("result" in answer) return finished(answer.result);
-        refusal = { ...answer, id } as JSONRPCMessage;
-        const wasCalled = !("error" in answer && NOT_CALLED.has(answer.error.code));
-        throw wasCalled ? toolError(policy) : new NoEffectError("The server refused the call.");
+      const ask = (params: object, onSend?: (id: string) => void) =>
+        this.#requests.ask({ method, params: { ...params } }, policy.timeoutMs, onSend);
+      const result = await this.#guard.call(params, policy, call.controller.signal, {
+        send: async (params) => {
+          const answer = await ask(params, (upstreamId) => {
+            call.upstreamId = upstreamId;
+          });
+          if ("result" in answer) return finished(answer.result);
+          refusal = { ...answer, id } as JSONRPCMessage;
+          const wasCalled = !("error" in answer && NOT_CALLED.has(answer.error.code));
+          throw wasCalled ? toolError(policy) : new NoEffectError("The server refused the call.");
+        },
+        read: async (params) => {
+          const answer = await ask(params);
+          if ("result" in answer) return finished(answer.result);
+          throw new OutcomeUnknownError("The tool that finds out did not answer with a result.");
+        },
       });
       return refusal ?? { jsonrpc: "2.0", id, result };
     } catch (error) {

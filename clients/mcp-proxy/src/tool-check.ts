@@ -1,36 +1,77 @@
 import type { JSONRPCMessage } from "@modelcontextprotocol/sdk/types.js";
+import { withoutArgument } from "@onceward/client/agents";
 import { messageOf, UsageError } from "./failure.ts";
-import type { ProxyPolicy } from "./policy.ts";
+import { type ProxyPolicy, valueAt } from "./policy.ts";
 
 /** More pages than a server needs for its tools. */
 const MAX_PAGES = 100;
+const DERIVED_KEY_LENGTH = 43;
+
+/** A tool, as the server lists it. */
+interface Tool {
+  readonly name?: unknown;
+  readonly inputSchema?: unknown;
+}
 
 /**
  * Compares a policy with the tools of the server, and returns a line that lists the guarded tools.
  *
  * @param ask sends a `tools/list` with these parameters. Resolves with the server's answer.
- * @throws UsageError for a tool of the policy that the server does not have, which would pass unguarded under its real name.
+ * @throws UsageError for a tool of the policy that the server does not have, which would pass unguarded under its real name; for a
+ *   `keyArgument` that the tool does not have, and for a tool of `resolve` that may write.
  */
 export async function checkTools(
   policy: ProxyPolicy,
   ask: (params: Readonly<Record<string, unknown>>) => Promise<JSONRPCMessage>,
 ): Promise<string> {
-  const offered = await toolNames(ask);
+  const offered = await toolsOf(ask);
   const missing = [...policy.keys()].filter((name) => !offered.has(name));
   if (missing.length > 0) {
-    const known = [...offered].join(", ");
+    const known = [...offered.keys()].join(", ");
     throw new UsageError(
       `The server has no tool ${missing.join(", ")}, which the policy names. It has: ${known}.`,
     );
+  }
+  for (const [name, { keyArgument, resolve }] of policy) {
+    if (keyArgument !== undefined) checkKeyArgument(name, keyArgument, offered.get(name)?.inputSchema);
+    if (resolve !== undefined && valueAt(offered.get(resolve.tool), "/annotations/readOnlyHint") !== true)
+      throw new UsageError(
+        `tools.${name}.resolve.tool must be a tool that the server lists with readOnlyHint, is ${resolve.tool}.`,
+      );
   }
   const passed = offered.size - policy.size;
   return `onceward: guarded: ${[...policy.keys()].join(", ")}; ${passed} other tools pass through\n`;
 }
 
-async function toolNames(
+function checkKeyArgument(tool: string, pointer: string, inputSchema: unknown): void {
+  const path = `tools.${tool}.keyArgument ${pointer}`;
+  const parent = pointer.slice(0, pointer.lastIndexOf("/")).replaceAll("/", "/properties/");
+  // An object for any call of an API lists no arguments; a misspelt top-level argument is refused all the same.
+  const isOpen = Object(valueAt(inputSchema, parent)).additionalProperties === true;
+  if (withoutArgument(inputSchema, pointer) === undefined && !isOpen)
+    throw new UsageError(`${path} is not among the "properties" of the tool's inputSchema.`);
+  const { type, maxLength, format } = Object(valueAt(inputSchema, pointer.replaceAll("/", "/properties/")));
+  const isText = type === undefined || [type].flat().includes("string");
+  if (!isText || maxLength < DERIVED_KEY_LENGTH || format === "uuid")
+    throw new UsageError(`${path} does not take a text of ${DERIVED_KEY_LENGTH} characters.`);
+}
+
+/** Returns a server's result as the host sees it: tools, if it lists them, do not have the arguments that the proxy writes. */
+export function withoutKeyArguments<Result extends object>(policy: ProxyPolicy, result: Result): Result {
+  const { tools }: { tools?: unknown } = result;
+  if (!Array.isArray(tools)) return result;
+  const seen = tools.map((tool) => {
+    const pointer = policy.get(`${tool?.name}`)?.keyArgument;
+    const inputSchema = pointer && withoutArgument(tool.inputSchema, pointer);
+    return inputSchema ? { ...tool, inputSchema } : tool;
+  });
+  return { ...result, tools: seen };
+}
+
+async function toolsOf(
   ask: (params: Readonly<Record<string, unknown>>) => Promise<JSONRPCMessage>,
-): Promise<ReadonlySet<string>> {
-  const names = new Set<string>();
+): Promise<ReadonlyMap<string, Tool>> {
+  const offered = new Map<string, Tool>();
   let cursor: unknown;
   for (let page = 0; page < MAX_PAGES; page++) {
     const answer = await ask(cursor === undefined ? {} : { cursor }).catch((error) => {
@@ -39,8 +80,8 @@ async function toolNames(
     if (!("result" in answer)) throw new UsageError(`The server does not list its tools: ${textOf(answer)}`);
     const { tools, nextCursor } = answer.result;
     if (!Array.isArray(tools)) throw new UsageError("The server's list of tools has no tools.");
-    for (const tool of tools) if (typeof tool?.name === "string") names.add(tool.name);
-    if (nextCursor === undefined) return names;
+    for (const tool of tools) if (typeof tool?.name === "string") offered.set(tool.name, tool);
+    if (nextCursor === undefined) return offered;
     cursor = nextCursor;
   }
   throw new UsageError(`The server's list of tools has more than ${MAX_PAGES} pages.`);

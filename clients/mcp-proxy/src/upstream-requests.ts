@@ -1,6 +1,7 @@
 import type { JSONRPCMessage, JSONRPCRequest, RequestId } from "@modelcontextprotocol/sdk/types.js";
-import { OutcomeUnknownError } from "@onceward/client/agents";
+import { NoEffectError, OutcomeUnknownError } from "@onceward/client/agents";
 import { messageOf } from "./failure.ts";
+import { wasNotSent } from "./upstream.ts";
 
 /** A request that the upstream server has not answered. */
 interface Pending {
@@ -25,7 +26,7 @@ export class UpstreamRequests {
    * Sends a request upstream, with an id of its own. Resolves with its answer.
    *
    * @param onSend gets the id before the request is sent.
-   * @throws OutcomeUnknownError if there is no answer within `timeoutMs`.
+   * @throws OutcomeUnknownError if there is no answer within `timeoutMs`; NoEffectError if the request did not reach the server.
    */
   async ask(
     request: Pick<JSONRPCRequest, "method" | "params">,
@@ -39,7 +40,10 @@ export class UpstreamRequests {
     });
     const timer = setTimeout(() => this.fail(id, `no answer in ${timeoutMs} ms`), timeoutMs);
     try {
-      this.#send({ jsonrpc: "2.0", id, ...request }).catch((error) => this.fail(id, messageOf(error)));
+      this.#send({ jsonrpc: "2.0", id, ...request }).catch((error) => {
+        if (!wasNotSent(error)) return this.fail(id, messageOf(error));
+        this.#pending.get(id)?.reject(new NoEffectError(`The server is unreachable: ${messageOf(error)}.`));
+      });
       return await answered;
     } finally {
       clearTimeout(timer);

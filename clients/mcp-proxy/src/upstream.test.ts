@@ -1,7 +1,7 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { connectUpstream } from "./upstream.ts";
+import { connectUpstream, wasNotSent } from "./upstream.ts";
 
 const MIB = 1024 * 1024;
 const REQUEST = { jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "refund" } } as const;
@@ -24,12 +24,15 @@ async function connectTo(type: string, ...chunks: readonly string[]) {
   const messages = vi.fn();
   transport.onmessage = messages;
   await transport.start();
+  const close = async () => {
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  };
   onTestFinished(async () => {
     await transport.close();
-    server.closeAllConnections();
-    server.close();
+    await close();
   });
-  return { transport, errors, messages };
+  return { transport, errors, messages, close };
 }
 
 const answer = (bytes: number) =>
@@ -53,4 +56,17 @@ test("a stream may have more than 10 MiB, but none of its messages", async () =>
   await vi.waitUntil(() => errors.length > 0, 30_000);
   expect(errors[0]).toContain("a message has more than 10485760 bytes");
   expect(messages).toHaveBeenCalledTimes(2);
+});
+
+test("a message to a port without a server, or to a process that has ended, was not sent", async () => {
+  const { transport, close } = await connectTo("application/json");
+  await close();
+  const process = connectUpstream({ kind: "command", command: "true", args: [], env: {} }, () => {});
+  const ended = Promise.withResolvers<void>();
+  process.onclose = ended.resolve;
+  await process.start();
+  await ended.promise;
+  const ends = await Promise.allSettled([transport, process].map((each) => each.send(REQUEST)));
+  expect(ends.map((end) => end.status === "rejected" && wasNotSent(end.reason))).toEqual([true, true]);
+  expect(wasNotSent(new TypeError("fetch failed", { cause: { code: "UND_ERR_SOCKET" } }))).toBe(false);
 });

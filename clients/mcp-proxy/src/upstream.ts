@@ -49,6 +49,17 @@ export function connectUpstream(
   return new StreamableHTTPClientTransport(url, options) as Transport;
 }
 
+/** What the SDK says of a server whose process has ended. */
+const NO_PROCESS = "Not connected";
+/** The codes of errors before there is a connection. */
+const NO_CONNECTION = ["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "UND_ERR_CONNECT_TIMEOUT"];
+
+/** Returns whether a message whose sending failed with this error surely did not reach the server. */
+export function wasNotSent(error: unknown): boolean {
+  const { message, cause } = Object(error);
+  return message === NO_PROCESS || NO_CONNECTION.includes(Object(cause).code);
+}
+
 function requestIdOf(body: unknown): RequestId | undefined {
   if (typeof body !== "string") return undefined;
   const { id, method }: { id?: RequestId; method?: string } = JSON.parse(body);

@@ -8,9 +8,8 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from uuid import uuid4
 
-from onceward import Onceward, current_claim
+from onceward import Onceward, current_claim, new_key
 from onceward.agents import AgentRun, once_tool
 
 
@@ -35,7 +34,7 @@ def run_agent(run_id: str, ledger: Path, starts: int) -> None:
 if len(sys.argv) > 1:
     run_agent(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]))
 else:
-    run_id = str(uuid4())
+    run_id = new_key()
     with tempfile.TemporaryDirectory() as folder:
         ledger = Path(folder, "ledger.txt")
         for starts in (1, 2):

@@ -4,12 +4,11 @@ Needs a Redis, as its broker: REDIS_URL.
 """
 
 import os
-from uuid import uuid4
 
 from celery import Celery
 from celery.contrib.testing.worker import start_worker
 
-from onceward import Onceward, current_claim, join_key
+from onceward import Onceward, current_claim, join_key, new_key
 from onceward.celery import guarded_task
 
 redis_url = os.environ.get("REDIS_URL", "redis://127.0.0.1:6379")
@@ -32,7 +31,7 @@ def send_receipt(order: str, to: str) -> str:
     return current_claim().derive_key("receipt")
 
 
-order, people = str(uuid4()), ["ada", "bob", "eve"]
+order, people = new_key(), ["ada", "bob", "eve"]
 with start_worker(app, pool="threads", concurrency=4, perform_ping_check=False):
     results = [send_receipt.delay(order, to) for to in people * 2]
     ids = [result.get(timeout=60) for result in results]

@@ -4,12 +4,11 @@ import os
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from uuid import uuid4
 
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from onceward import current_claim
+from onceward import current_claim, new_key
 from onceward.aio import Onceward
 from onceward.starlette import OncewardMiddleware
 
@@ -41,7 +40,7 @@ async def charge(order: dict[str, int]) -> dict[str, str]:
 
 
 with TestClient(app) as browser, ThreadPoolExecutor(3) as deliveries:
-    headers = {"account": "a-1", "idempotency-key": f'"{uuid4()}"'}
+    headers = {"account": "a-1", "idempotency-key": f'"{new_key()}"'}
 
     def deliver(_: int):
         # A delivery that meets a running one is refused, and repeated, as clients do.

@@ -1,8 +1,9 @@
 """Tool calls of agents happen once. Each run is resumed by another AgentRun, as in another process."""
 
 import asyncio
+import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, get_type_hints
 
 import pytest
 
@@ -251,6 +252,34 @@ def test_a_call_is_blocked_while_the_service_is_unavailable(kind: str) -> None:
         testing.fail_next("Lookup", "DATABASE_UNAVAILABLE", times=100)
         [blocked] = Agent(testing, kind).attempt(_refund(), timeout_ms=1)
         assert _reason(blocked) == "UNAVAILABLE"
+
+
+def test_a_function_gets_the_key_in_a_parameter_that_frameworks_do_not_see() -> None:
+    effects: list[Any] = []
+
+    def refund(ctx: int, key: str, order: str, cents: int = 5) -> str:
+        effects.append((key, order, cents))
+        assert key == current_claim().derive_key("tool")
+        if len(effects) == 1:
+            raise ConnectionError("the bank is down")
+        return key
+
+    with TestingOnceward() as testing:
+
+        def tool(key_argument: str = "key") -> Any:
+            run = AgentRun(testing.onceward, "agent-tools", "run-1")
+            return once_tool(run, context="ctx", step=lambda ctx: ctx, key_argument=key_argument)(refund)
+
+        assert list(inspect.signature(tool()).parameters) == ["ctx", "order", "cents"]
+        assert sorted(get_type_hints(tool())) == ["cents", "ctx", "order", "return"]
+        with pytest.raises(ConnectionError):
+            tool()(1, "7")
+        first = tool()(1, "7", 5, key="the model's")
+        assert tool()(1, order="7", key="another") == first
+        assert tool()(2, "7") != first
+        assert effects[:2] == [(first, "7", 5)] * 2 and len(effects) == 3
+        with pytest.raises(InvalidRequestError, match="key_argument must be a parameter of refund"):
+            tool("kee")
 
 
 def test_a_mistake_of_the_program_is_no_text_for_the_model(kind: str) -> None:

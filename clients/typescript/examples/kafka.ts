@@ -3,7 +3,7 @@
  * first worker leaves after some orders, and another one continues after the last committed offset.
  */
 
-import { createOnceward } from "@onceward/client";
+import { createOnceward, newKey } from "@onceward/client";
 import { consumeOnce, readJson, withKey } from "@onceward/client/kafka";
 import { createTopic, type ExampleMessage } from "./kafka-setup.ts";
 import { findService, prove } from "./setup.ts";
@@ -43,7 +43,7 @@ function startWorker(onSettled: (kind: string) => void) {
 }
 
 for (let order = 0; order < ORDERS; order++) {
-  const orderId = crypto.randomUUID();
+  const orderId = newKey();
   // The key is made with the order, and is the same each time the order is sent.
   for (const _ of ["sent", "sent again"]) {
     await topic.send(withKey(orderId, { value: JSON.stringify({ orderId }) }));

@@ -6,7 +6,7 @@
 
 import { AckPolicy, jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { connect, headers } from "@nats-io/transport-node";
-import { createOnceward } from "@onceward/client";
+import { createOnceward, newKey } from "@onceward/client";
 import { type Delivery, messageOnce, readJson, withKey } from "@onceward/client/nats";
 import { findNats } from "./nats-setup.ts";
 import { findService, prove } from "./setup.ts";
@@ -55,7 +55,7 @@ await manager.consumers.add(stream, { durable_name: "worker", ...ack });
 
 const js = jetstream(producer);
 for (let order = 0; order < ORDERS; order++) {
-  const orderId = crypto.randomUUID();
+  const orderId = newKey();
   // The key is made with the order, and is the same each time the order is sent.
   for (const _ of ["sent", "sent again"]) {
     await js.publish(stream, JSON.stringify({ orderId }), withKey(orderId, { headers: headers() }));

@@ -5,7 +5,7 @@
 
 import { Body, Controller, Module, Post } from "@nestjs/common";
 import { NestFactory } from "@nestjs/core";
-import type { Claim } from "@onceward/client";
+import { type Claim, newKey } from "@onceward/client";
 import { CurrentClaim, Idempotent, OncewardModule } from "@onceward/client/nestjs";
 import { findService, prove } from "./setup.ts";
 
@@ -62,7 +62,7 @@ async function pay(orderId: string): Promise<string> {
 }
 
 async function order(): Promise<string[]> {
-  const orderId = crypto.randomUUID();
+  const orderId = newKey();
   const receipts = await Promise.all([pay(orderId), pay(orderId)]);
   return [...receipts, await pay(orderId)];
 }

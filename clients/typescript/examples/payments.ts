@@ -6,7 +6,7 @@
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
-import { createOnceward } from "@onceward/client";
+import { createOnceward, newKey } from "@onceward/client";
 import { idempotency } from "@onceward/client/express";
 import express from "express";
 import { findService, prove } from "./setup.ts";
@@ -48,7 +48,7 @@ function pay(orderId: string, amount: number, patienceMs = 40_000): Promise<Resp
 }
 
 async function order(): Promise<Response[]> {
-  const orderId = crypto.randomUUID();
+  const orderId = newKey();
   // The charge continues; only its answer is lost.
   await pay(orderId, 4200, 25).catch(() => {});
   const answers = await Promise.all([pay(orderId, 4200), pay(orderId, 4200)]);

@@ -3,7 +3,7 @@
  * order twice, and the provider is away for the first charges, so that Pub/Sub delivers these messages again, too.
  */
 
-import { createOnceward } from "@onceward/client";
+import { createOnceward, newKey } from "@onceward/client";
 import { messageOnce, readJson, withKey } from "@onceward/client/pubsub";
 import { createTopic, type ExampleMessage } from "./pubsub-setup.ts";
 import { findService, prove } from "./setup.ts";
@@ -44,7 +44,7 @@ const handle = messageOnce(
 topic.listen((message) => void handle(message));
 
 for (let order = 0; order < ORDERS; order++) {
-  const orderId = crypto.randomUUID();
+  const orderId = newKey();
   // The key is made with the order, and is the same each time the order is published.
   for (const _ of ["published", "published again"]) {
     await topic.publish(withKey(orderId, { json: { orderId } }));

@@ -4,7 +4,7 @@
  * again, too.
  */
 
-import { createOnceward } from "@onceward/client";
+import { createOnceward, newKey } from "@onceward/client";
 import { type Delivery, messageOnce, readJson, withKey } from "@onceward/client/rabbitmq";
 import { connect } from "amqplib";
 import { findRabbitMq } from "./rabbitmq-setup.ts";
@@ -48,7 +48,7 @@ const producer = await connect(broker.url);
 const channel = await producer.createConfirmChannel();
 await channel.assertQueue(queue, { durable: true });
 for (let order = 0; order < ORDERS; order++) {
-  const orderId = crypto.randomUUID();
+  const orderId = newKey();
   // The key is made with the order, and is the same each time the order is sent.
   for (const _ of ["sent", "sent again"]) {
     channel.sendToQueue(

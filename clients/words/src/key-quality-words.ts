@@ -9,6 +9,7 @@ const DEFECT_TITLES: Readonly<Record<KeyDefect, string>> = {
   [KeyDefect.UUID_PER_CLAIM]: "A new UUID for each claim",
   [KeyDefect.NO_FINGERPRINTS]: "Claims without a fingerprint",
   [KeyDefect.REPEATS_AFTER_EXPIRY]: "Duplicates after the end of the record",
+  [KeyDefect.RANDOM_ORDER]: "Random keys, which cost more",
 };
 
 /** What was counted, as KeyEvidence names it, in words. */
@@ -27,10 +28,22 @@ const MEASURES: Readonly<Record<string, string>> = {
   repeats_after_expiry: "Duplicates that came after the end of their record",
 };
 
-/** Returns what is suspected of the keys of a namespace. That duplicates come late says something about its retention: `late` is apart. */
+/** What key quality knows of a namespace that is no suspicion of its keys. */
+const NOT_SUSPECTED: readonly KeyDefect[] = [KeyDefect.REPEATS_AFTER_EXPIRY, KeyDefect.RANDOM_ORDER];
+
+/**
+ * Returns what is suspected of the keys of a namespace, and apart from it that duplicates come late, which says something about its
+ * retention, and that its keys are random, which are right and cost more.
+ */
 export function suspicionsOf({ suspicions }: Pick<KeyQuality, "suspicions">) {
-  const isLate = ({ defect }: { readonly defect: KeyDefect }) => defect === KeyDefect.REPEATS_AFTER_EXPIRY;
-  return { ofKeys: suspicions.filter((each) => !isLate(each)), late: suspicions.find(isLate) };
+  const one = (wanted: KeyDefect) => suspicions.find(({ defect }) => defect === wanted);
+  return {
+    ofKeys: suspicions.filter(({ defect }) => !NOT_SUSPECTED.includes(defect)),
+    late: one(KeyDefect.REPEATS_AFTER_EXPIRY),
+    random: one(KeyDefect.RANDOM_ORDER),
+    /** What the keys are asked about: without the late duplicates. */
+    shown: suspicions.filter(({ defect }) => defect !== KeyDefect.REPEATS_AFTER_EXPIRY),
+  };
 }
 
 /** Returns a defect's title; one of a newer server has the first. */

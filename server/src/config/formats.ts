@@ -119,8 +119,8 @@ export function duration(min: string, max: string) {
   );
 }
 
-/** The room for a path in Linux' `sockaddr_un`, with its end. */
-const MAX_SOCKET_PATH_BYTES = 107;
+/** The room for a path in Linux' `sockaddr_un`, with its end, less the 9 bytes by which the socket's first name is longer. */
+const MAX_SOCKET_PATH_BYTES = 98;
 
 /** The path of a Unix socket. */
 export const socketPath = v.pipe(

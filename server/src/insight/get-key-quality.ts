@@ -27,6 +27,7 @@ const DEFECTS: Readonly<Record<SuspicionKind, KeyDefect>> = {
   uuidPerClaim: KeyDefect.UUID_PER_CLAIM,
   noFingerprints: KeyDefect.NO_FINGERPRINTS,
   repeatsAfterExpiry: KeyDefect.REPEATS_AFTER_EXPIRY,
+  randomOrder: KeyDefect.RANDOM_ORDER,
 };
 
 /** What to do about each defect. */
@@ -43,6 +44,8 @@ const ADVICE: Readonly<Record<SuspicionKind, string>> = {
     "Send a fingerprint of the request, such as SHA-256 over its canonical form. Then a key that is used for a different request is refused instead of replayed.",
   repeatsAfterExpiry:
     "Use a longer key retention: the retention advice says how long. If a key is used again on purpose, such as once a day, put the day into the key.",
+  randomOrder:
+    "Make UUIDs of version 7, as newKey() of the clients does: new records then lie next to each other in Postgres' indexes. The keys are right, but each claim writes 3 times the log and takes 1.5 times the processor time.",
 };
 
 /** Namespaces of a page: each takes some statements. */

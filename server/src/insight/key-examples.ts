@@ -67,6 +67,8 @@ export async function signOf(
       return (record) => shapeOf(record).isTime;
     case "uuidPerClaim":
       return (record) => ["random", "prompt"].includes(shapeOf(record).uuid);
+    case "randomOrder":
+      return (record) => shapeOf(record).uuid === "random";
     case "noFingerprints":
       return ({ fingerprint }) => fingerprint === undefined;
     case "repeatsAfterExpiry": {

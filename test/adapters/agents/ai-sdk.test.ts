@@ -1,7 +1,16 @@
 import { createOnceward } from "@onceward/client";
 import { aiSdkTools, claimOf, createAgentRun } from "@onceward/client/agents";
-import { generateText, jsonSchema, type ModelMessage, streamText, tool } from "ai";
+import {
+  type FlexibleSchema,
+  generateText,
+  jsonSchema,
+  type ModelMessage,
+  streamText,
+  tool,
+  zodSchema,
+} from "ai";
 import { expect, test, vi } from "vitest";
+import { z } from "zod";
 import { type Guarded, useGuards } from "../consumers/fixtures.ts";
 import { modelOf } from "./models.ts";
 
@@ -64,6 +73,30 @@ test("a run that is resumed from its stored messages continues the steps", async
   await agentOf(guard, bank)(modelOf([refund7], "Twice."), history);
   await agentOf(guard, bank)(modelOf([refund7], "Twice."), history);
   expect(bank).toHaveBeenCalledTimes(2);
+});
+
+const keyName = "idempotencyKey";
+const asZod = z.object({ order: z.string(), [keyName]: z.string() });
+const asJson = z.toJSONSchema(asZod) as never;
+
+test.each([
+  ["JSON Schema", jsonSchema(asJson)],
+  ["JSON Schema that comes later", jsonSchema(async () => asJson)],
+  ["a schema of Zod", zodSchema(asZod)],
+  ["an object of Zod", asZod],
+])("a tool with %s gets the key in an argument that the model does not see", async (_, schema) => {
+  await using guard = await newGuard();
+  const bank = vi.fn(async (order: unknown) => order);
+  for (const input of [{ order: "7" }, { order: "7", [keyName]: "the model's" }]) {
+    const run = createAgentRun(guard.onceward, { namespace: "agent-tools", runId: "run-1" });
+    const refund = tool({ inputSchema: schema as FlexibleSchema<Order>, execute: bank });
+    const model = modelOf([{ toolName: "refund", input }], "Done.");
+    const tools = aiSdkTools(run, { refund }, { keyArguments: { refund: `/${keyName}` } });
+    await generateText({ model, tools, messages, stopWhen: ({ steps }) => steps.length === 2 });
+    expect(JSON.stringify(model.doGenerateCalls[0]?.tools)).not.toContain(keyName);
+    expect(outputsFor(model)).toEqual([{ order: "7", [keyName]: expect.stringMatching(/^[\w-]{43}$/) }]);
+  }
+  expect(bank).toHaveBeenCalledOnce();
 });
 
 test("a streamed response's equal calls are two operations, and its repetition adds none", async () => {

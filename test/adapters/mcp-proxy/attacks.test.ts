@@ -23,11 +23,11 @@ interface Answer {
 }
 
 /** Starts a proxy that guards the tool, whose host sends lines as they are. */
-async function newHost(tool = "refund") {
+async function newHost(tool = "refund", more: object = {}) {
   const dir = await newDir();
   const ledger = join(dir, "ledger.txt");
   const policy = join(dir, "policy.json");
-  const tools = { [tool]: { key: ["/order"], leaseMs: 1000 } };
+  const tools = { [tool]: { key: ["/order"], leaseMs: 1000, ...more } };
   await writeFile(policy, JSON.stringify({ namespace: "mcp-tools", tools }));
   const { apiKey } = await createTenant(database);
   const args = ["--policy", policy, "--", process.execPath, UPSTREAM, ledger];
@@ -53,8 +53,10 @@ async function newHost(tool = "refund") {
     );
   send('{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}');
   await expect.poll(() => answers.length, { timeout: 20_000 }).toBe(1);
-  send('{"jsonrpc":"2.0","method":"notifications/initialized"}');
+  const initialized = () => send('{"jsonrpc":"2.0","method":"notifications/initialized"}');
+  if (!("keyArgument" in more)) initialized();
   return {
+    initialized,
     send,
     call,
     answers,
@@ -72,7 +74,7 @@ test("a policy with an unknown tool is refused at the start, and no call passes"
   const { call, exited, stderr, called } = await newHost("refnud");
   call(1, '{"order":"7"}', "", "tools/call", "refund");
   expect((await exited)[0]).toBe(2);
-  expect(stderr()).toContain("The server has no tool refnud, which the policy names. It has: refund, Other.");
+  expect(stderr()).toContain("The server has no tool refnud, which the policy names. It has: Other, refund.");
   expect(await called()).toEqual([]);
 });
 
@@ -178,4 +180,31 @@ test("256 guarded calls run at once, and one more is refused", async () => {
   await answerTo(257);
   expect(answers.at(-1)).toMatchObject({ result: { _meta: { "onceward/reason": "TOO_MANY_CALLS" } } });
   await expect.poll(async () => (await called()).length, { timeout: 120_000 }).toBe(256);
+});
+
+test("no list of tools has the argument for the key; a tool that loses it is refused", async () => {
+  const { send, call, initialized, answers, answerTo, called, exited, stderr } = await newHost("refund", {
+    keyArgument: "/options/key",
+  });
+  send('{"jsonrpc":"2.0","id":1,"method":"tools/list"}');
+  send('{"jsonrpc":"2.0","id":2,"method":"tools/list","params":{"cursor":"2"}}');
+  for (const id of [1, 2]) await answerTo(id);
+  const schemas = answers.slice(1).flatMap(({ result }) => result?.tools);
+  expect(schemas).toEqual([
+    {
+      name: "Other",
+      inputSchema: { properties: { options: { properties: { key: {} }, required: ["key"] } } },
+    },
+    { name: "refund", inputSchema: { properties: { options: { properties: {}, required: [] } } } },
+  ]);
+  initialized();
+  call(3, '{"order":9007199254740993,"mode":"change","options":{"key":"the model\'s","cents":0.10}}');
+  await answerTo(3);
+  expect((await called())[0]).toMatch(
+    /"arguments":\{"order":9007199254740993,"mode":"change","options":\{"key":"[\w-]{43}","cents":0.1\}\}/,
+  );
+  call(4, '{"order":"8"}');
+  expect((await exited)[0]).toBe(2);
+  expect(stderr()).toContain("tools.refund.keyArgument /options/key is not among");
+  expect(await called()).toHaveLength(1);
 });

@@ -1,4 +1,4 @@
-import { appendFileSync } from "node:fs";
+import { appendFileSync, readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
@@ -37,6 +37,16 @@ function newServer(): McpServer {
     appendFileSync(ledger, `decline ${id}\n`);
     return { ...textOf("declined"), isError: true };
   });
+  const keyed = { ...order, idempotency_key: z.string() };
+  server.registerTool("charge", { inputSchema: keyed }, ({ order: id, idempotency_key: key }) => {
+    appendFileSync(ledger, `charge ${id} ${key}\n`);
+    if (id === "die") process.kill(process.pid, "SIGKILL");
+    return textOf(`charged ${id}`);
+  });
+  const reads = { inputSchema: keyed, annotations: { readOnlyHint: true } };
+  server.registerTool("find_charge", reads, ({ order: id, idempotency_key: key }) =>
+    textOf(JSON.stringify({ isCharged: readFileSync(ledger, "utf8").includes(`charge ${id} ${key}\n`) })),
+  );
   server.registerTool("count", { inputSchema: order }, async (_, { _meta, sendNotification }) => {
     appendFileSync(ledger, "count\n");
     const progressToken = _meta?.progressToken;

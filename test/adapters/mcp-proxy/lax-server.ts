@@ -3,10 +3,12 @@ import { createInterface } from "node:readline";
 
 /**
  * A server of Model Context Protocol that does not follow it: `lax-server.ts LEDGER`. It has the tools `refund` and
- * `Other`, takes methods in any case, and keeps each line that it reads in the ledger. A call's argument `mode` says how it
- * answers: `task` with the handle of a task, `twice` with two answers, `never` not at all, a number with an error of this code.
+ * `Other` on two pages, takes methods in any case, and keeps each line that it reads in the ledger. A call's argument `mode` says how
+ * it answers: `task` with the handle of a task, `twice` with two answers, `never` not at all, a number with an error of this code,
+ * `change` after it has changed its tools.
  */
 const [ledger = ""] = process.argv.slice(2);
+let inputSchema: object = { properties: { options: { properties: { key: {} }, required: ["key"] } } };
 
 for await (const line of createInterface({ input: process.stdin })) {
   appendFileSync(ledger, `${line}\n`);
@@ -14,9 +16,18 @@ for await (const line of createInterface({ input: process.stdin })) {
   const answer = (result: unknown) =>
     process.stdout.write(`${JSON.stringify({ jsonrpc: "2.0", id, result })}\n`);
   if (method === "initialize") answer({ protocolVersion: "2025-06-18", capabilities: {}, serverInfo: {} });
-  if (method === "tools/list") answer({ tools: [{ name: "refund" }, { name: "Other" }] });
+  if (method === "tools/list")
+    answer(
+      params?.cursor === "2"
+        ? { tools: [{ name: "refund", inputSchema }] }
+        : { tools: [{ name: "Other", inputSchema }], nextCursor: "2" },
+    );
   if (method.toLowerCase() !== "tools/call") continue;
   const { mode } = params.arguments;
+  if (mode === "change") {
+    inputSchema = { $ref: "#/$defs/Refund" };
+    process.stdout.write('{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\n');
+  }
   if (mode === "task") answer({ task: { taskId: "task-1", status: "working" } });
   else if (typeof mode === "number")
     process.stdout.write(`${JSON.stringify({ jsonrpc: "2.0", id, error: { code: mode, message: "no" } })}\n`);

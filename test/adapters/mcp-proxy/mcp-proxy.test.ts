@@ -26,6 +26,15 @@ const policy = {
     hang: guarded,
     die: guarded,
     decline: guarded,
+    charge: {
+      ...guarded,
+      keyArgument: "/idempotency_key",
+      resolve: {
+        tool: "find_charge",
+        arguments: { order: "/order", idempotency_key: "/idempotency_key" },
+        happened: { "/isCharged": true },
+      },
+    },
     count: { run: { id: "/onceward~1run", step: "/onceward~1step" } },
   },
 };
@@ -82,10 +91,14 @@ describe.each(["stdio", "http"] as const)("to a server over %s", (kind) => {
     const { host } = await bank.connect();
     const first = await host.callTool(callOf("refund"));
     expect(first).toMatchObject({ content: [{ text: "refunded 7" }] });
-    expect(await host.callTool(callOf("refund"))).toEqual(first);
+    const replay = {
+      ...first,
+      _meta: { "onceward/replayed": true, "onceward/completedAt": expect.any(String) },
+    };
+    expect(await host.callTool(callOf("refund"))).toEqual(replay);
     expect(await host.callTool(callOf("refund", "8"))).toMatchObject({ content: [{ text: "refunded 8" }] });
     const next = (await bank.connect()).host;
-    expect(await next.callTool(callOf("refund"))).toEqual(first);
+    expect(await next.callTool(callOf("refund"))).toEqual(replay);
     expect((await host.listTools()).tools.map(({ name }) => name)).toContain("refund");
     expect(await host.readResource({ uri: "bank://ledger" })).toMatchObject({
       contents: [{ text: "the ledger" }],
@@ -104,6 +117,22 @@ describe.each(["stdio", "http"] as const)("to a server over %s", (kind) => {
       expect(await (await bank.connect()).host.callTool(callOf("die"))).toMatchObject(unknown);
     expect(await bank.effects()).toEqual(["die 7"]);
   });
+});
+
+test("the server gets a key that the host does not see, and says by it that the call happened", async () => {
+  const bank = await newBank("stdio");
+  const { host } = await bank.connect();
+  const { tools } = await host.listTools();
+  const [charge, find] = ["charge", "find_charge"].map((tool) => tools.find(({ name }) => name === tool));
+  expect(charge?.inputSchema).toMatchObject({ properties: { order: {} }, required: ["order"] });
+  expect(Object.keys({ ...charge?.inputSchema.properties })).toEqual(["order"]);
+  expect(find?.inputSchema.required).toContain("idempotency_key");
+  expect(await host.callTool(callOf("charge", "die"))).toMatchObject({ isError: true });
+  expect(await (await bank.connect()).host.callTool(callOf("charge", "die"))).toEqual({
+    content: [{ type: "text", text: '{"isCharged":true}' }],
+    _meta: { "onceward/replayed": true },
+  });
+  expect(await bank.effects()).toEqual([expect.stringMatching(/^charge die [\w-]{43}$/)]);
 });
 
 test("a call during which the host and the proxy are killed is not repeated", async () => {

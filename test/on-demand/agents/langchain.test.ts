@@ -64,6 +64,23 @@ test("a blocked call answers with a text; a tool's error is thrown, and a repeti
   expect(bank).toHaveBeenCalledTimes(2);
 });
 
+test("a tool gets the key in an argument that the model does not see", async () => {
+  await using guard = await newGuard();
+  const keyed = z.object({ order: z.string(), key: z.string() });
+  for (const [name, shape] of Object.entries({ zod: keyed, json: z.toJSONSchema(keyed) })) {
+    const bank = vi.fn(async (order: object) => JSON.stringify(order));
+    const original = tool(bank as never, { name, description: "Refunds an order.", schema: shape as never });
+    const run = createAgentRun(guard.onceward, { namespace: "agent-tools", runId: "thread-1", waitMs: 0 });
+    const [refund] = langChainTools(run, [original], { keyArguments: { [name]: "/key" } });
+    expect(Object(refund).schema).not.toHaveProperty("properties.key");
+    for (let repeats = 0; repeats < 2; repeats++) {
+      const { content } = Object(await refund?.invoke({ ...callOf("7"), name }, inStep(1)));
+      expect(JSON.parse(content)).toEqual({ order: "7", key: expect.stringMatching(/^[\w-]{43}$/) });
+    }
+    expect(bank).toHaveBeenCalledOnce();
+  }
+});
+
 test("a tool of a class stays an instance of it; a step and keys can be given", async () => {
   await using guard = await newGuard();
   const bank = vi.fn(() => ["refunded", { receipt: 1 }]);

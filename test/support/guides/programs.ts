@@ -66,6 +66,23 @@ await client.query(INBOX_MIGRATION);
 const insertInvoice = async (_: object, invoice: object) => invoice;
 `;
 
+/** An agent whose model asks for one refund, each time with another id of the call. */
+const AGENT = `
+import { generateText, tool } from "ai";
+import { MockLanguageModelV4 } from "ai/test";
+import { z } from "zod";
+const conversation = { id: "conversation-7", messages: [{ role: "user" as const, content: "Refund order 7." }] };
+const bank = { refund: happen };
+const model = new MockLanguageModelV4({
+  doGenerate: async () => ({
+    content: [{ type: "tool-call", toolCallId: crypto.randomUUID(), toolName: "refund", input: '{"orderId":"7","cents":5}' }],
+    finishReason: { unified: "tool-calls", raw: undefined },
+    usage: { inputTokens: { total: 1 }, outputTokens: { total: 1 } },
+    warnings: [],
+  }) as never,
+});
+`;
+
 /** The programs by the names of the guides that have snippets. */
 export const GUIDE_PROGRAMS: Readonly<Record<string, GuideProgram>> = {
   "keys.md": {
@@ -94,6 +111,14 @@ await bank.payOut("payout-7", { idempotencyKey: "the dead holder's" });
 testing.clock.advance(60_000);
 `,
     after: `assert.equal(effects, 3); assert.equal(await pay(payout), "payout-7");`,
+  },
+  "agents.md": {
+    before: AGENT,
+    after: `
+const resumed = createAgentRun(onceward, { namespace: "agent-tools", runId: conversation.id });
+await generateText({ model, messages: conversation.messages, tools: aiSdkTools(resumed, { refund }) });
+assert.equal(effects, 1);
+`,
   },
   "late-retries.md": {
     before: `

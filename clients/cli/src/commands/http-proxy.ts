@@ -5,8 +5,9 @@ import type { RouteConfig } from "@onceward/http-proxy";
 import { type Command, InvalidArgumentError } from "commander";
 import { createOnceward } from "../clients.ts";
 import { type GlobalOptions, resolveCredentials } from "../credentials.ts";
-import { EXIT, Outcome, UsageError } from "../failure.ts";
+import { UsageError } from "../failure.ts";
 import type { Host } from "../host.ts";
+import { loadOptional } from "../optional-package.ts";
 import { command } from "./group.ts";
 
 /** Hundreds of certificates. */
@@ -69,7 +70,10 @@ export function httpProxyCommand(host: Host): Command {
 type Package = typeof import("@onceward/http-proxy");
 
 async function runHttpProxy(host: Host, flags: Flags, globals: GlobalOptions): Promise<void> {
-  const { parseConfig, ConfigError, MAX_CONFIG_BYTES, ...start } = await loadPackage();
+  const { parseConfig, ConfigError, MAX_CONFIG_BYTES, ...start } = await loadOptional(
+    "@onceward/http-proxy",
+    () => import("@onceward/http-proxy"),
+  );
   const config = await readConfig(flags.config, MAX_CONFIG_BYTES);
   try {
     const routes = parseConfig(config, flags.config);
@@ -117,17 +121,6 @@ async function guardUntilStopped(
   }
   // After a signal. Where nothing holds the process, it ends before.
   setTimeout(() => process.exit(), EXIT_LIMIT_MS).unref();
-}
-
-/** The package is not part of the command line, which stays small. */
-async function loadPackage(): Promise<Package> {
-  try {
-    return await import("@onceward/http-proxy");
-  } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "ERR_MODULE_NOT_FOUND")
-      throw new Outcome(EXIT.usage, "onceward: install the proxy: npm install @onceward/http-proxy");
-    throw error;
-  }
 }
 
 /** Reads the files of TLS; undefined: none are named. */

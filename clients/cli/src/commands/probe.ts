@@ -4,6 +4,7 @@ import { type Command, InvalidArgumentError } from "commander";
 import type { GlobalOptions } from "../credentials.ts";
 import { EXIT, Outcome, UsageError } from "../failure.ts";
 import type { Host } from "../host.ts";
+import { loadOptional } from "../optional-package.ts";
 import { Output } from "../output.ts";
 import type { Endpoint } from "../probe/endpoint.ts";
 import type { Report } from "../probe/probe.ts";
@@ -30,6 +31,16 @@ interface MemberFlag {
 /** The members of an endpoint. The guide's list is derived from this table. */
 const MEMBERS: Readonly<Record<keyof Endpoint, MemberFlag>> = {
   url: { flag: "--url <url>", meaning: "the endpoint's URL" },
+  mcp: {
+    flag: "--mcp <server>",
+    meaning: "instead of --url, a server of Model Context Protocol: its URL, or the command that starts it",
+  },
+  tools: { flag: "--tools <name>", meaning: "a tool of --mcp that is called", parse: several },
+  allowWrites: { flag: "--allow-writes", meaning: "call the tools; without it, only their list is checked" },
+  keyArgument: {
+    flag: "--key-argument <pointer>",
+    meaning: "the tools' argument with the key, such as /idempotency_key; by default found by its name",
+  },
   method: { flag: "--method <method>", meaning: "POST (default), PUT, PATCH or DELETE" },
   headers: {
     flag: "--headers <name: value>",
@@ -37,12 +48,16 @@ const MEMBERS: Readonly<Record<keyof Endpoint, MemberFlag>> = {
     parse: parseHeader,
   },
   body: {
-    flag: "--body <text>",
-    meaning: "the request's body; {{id}} in it becomes a value of its own for each operation",
+    flag: "--arguments, --body <text>",
+    meaning:
+      "the request's body, or a tool's arguments; {{id}} in it becomes a value of its own for each operation",
   },
   keyHeader: { flag: "--key-header <name>", meaning: "the header with the key; by default Idempotency-Key" },
   keyRequired: { flag: "--key-required", meaning: "a request without a key must be refused" },
-  otherBody: { flag: "--other-body <text>", meaning: "another valid body, for one key with two bodies" },
+  otherBody: {
+    flag: "--other-arguments, --other-body <text>",
+    meaning: "another valid body, for one key with two bodies",
+  },
   otherPath: { flag: "--other-path <path>", meaning: "another path that accepts the same request" },
   otherMethod: { flag: "--other-method <method>", meaning: "another method that the endpoint accepts" },
   otherHeaders: {
@@ -87,12 +102,13 @@ const MEMBERS: Readonly<Record<keyof Endpoint, MemberFlag>> = {
   },
 };
 
-/** Returns `onceward probe`: whether an HTTP API keeps what idempotency keys promise. */
+/** Returns `onceward probe`: whether an HTTP API, or a tool of a server, keeps what idempotency keys promise. */
 export function probeCommand(host: Host): Command {
   const made = command(
     "probe",
-    "Sends requests with idempotency keys to any HTTP API, and shows which promises it keeps. Point it at a test system: its operations are real. Exits with 6 if a check failed, 5 if a bound ended the probe early, 3 if the API does not answer, 1 if it refuses the plain request.",
+    "Sends requests with idempotency keys to any HTTP API, or calls tools of a server of Model Context Protocol, and shows which promises it keeps. Point it at a test system: its operations are real. Exits with 6 if a check failed, 5 if a bound ended the probe early, 3 if the API does not answer, 1 if it refuses the plain request.",
     `probe --url http://localhost:3000/charges --headers 'content-type: application/json' --body '{"amount":1}'`,
+    `probe --mcp 'npx payments-mcp-server' --tools refund --allow-writes --arguments '{"order":"{{id}}"}'`,
     "probe --config probe.yaml --json",
     "probe --config probe.yaml --dry-run",
   )
@@ -116,14 +132,21 @@ export function probeCommand(host: Host): Command {
 
 async function runProbe(host: Host, flags: Flags, output: Output): Promise<void> {
   // Loaded when they are needed: the other commands start faster.
-  const [{ probe, NotProbedError, CHECKS, isNamed }, { NoAnswerError }, { reportJson, reportText }] =
-    await Promise.all([
-      import("../probe/probe.ts"),
-      import("../probe/exchange.ts"),
-      import("../probe/report.ts"),
-    ]);
+  const [
+    { probe, NotProbedError, CHECKS, isNamed },
+    { probeServer, SERVER_CHECKS },
+    { NoAnswerError },
+    { BoundReached },
+    { reportJson, reportText },
+  ] = await Promise.all([
+    import("../probe/probe.ts"),
+    import("../probe/mcp/probe-server.ts"),
+    import("../probe/exchange.ts"),
+    import("../probe/budget.ts"),
+    import("../probe/report.ts"),
+  ]);
   const only = flags.only;
-  const unknown = only?.find((name) => !CHECKS.some(({ id }) => isNamed(id, [name])));
+  const unknown = only?.find((name) => ![...CHECKS, ...SERVER_CHECKS].some(({ id }) => isNamed(id, [name])));
   if (unknown !== undefined) throw new UsageError(`There is no check ${unknown}.`);
   const options = {
     env: host.env,
@@ -140,11 +163,18 @@ async function runProbe(host: Host, flags: Flags, output: Output): Promise<void>
   const reports: Report[] = [];
   for (const endpoint of await endpointsOf(flags)) {
     try {
-      reports.push(await probe(endpoint, options));
+      if (endpoint.mcp === undefined) reports.push(await probe(endpoint, options));
+      else {
+        if (flags.dryRun) throw new UsageError("--dry-run is for --url.");
+        const sdk = await loadOptional("@onceward/mcp-proxy", () => import("@onceward/mcp-proxy"));
+        reports.push(...(await probeServer(sdk, endpoint, options)));
+      }
     } catch (error) {
       if (error instanceof NotProbedError) throw new Outcome(EXIT.refused, error.message);
       if (error instanceof NoAnswerError)
         throw new Outcome(EXIT.unavailable, `${endpoint.url} does not answer: ${error.message}`);
+      if (error instanceof BoundReached)
+        throw new Outcome(EXIT.warnings, `A bound ended the probe: ${error.message}.`);
       throw error;
     }
   }

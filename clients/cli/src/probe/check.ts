@@ -1,3 +1,4 @@
+import { newKey } from "@onceward/client";
 import type { Changes, Endpoint } from "./endpoint.ts";
 import type { Answer } from "./exchange.ts";
 import type { Scene } from "./scene.ts";
@@ -43,5 +44,5 @@ export async function unlessRefusedAnyway(
 
 /** Returns a key that every API accepts. */
 export function simpleKey(): string {
-  return crypto.randomUUID();
+  return newKey();
 }

@@ -18,7 +18,7 @@ export function curlOf({ url, method, headers, body, encoding }: ProbeRequest, c
     " ",
   );
   const piped = encoding === "gzip" ? `printf %s ${written(body)} | gzip -n | ${command}` : command;
-  return cut === undefined ? piped : `${piped} # the client ends the connection ${cut}`;
+  return withCut(piped, cut);
 }
 
 function written(body: string): string {
@@ -27,8 +27,13 @@ function written(body: string): string {
   return `"$(printf '%-${body.length}s' ${quoted(trimmed)})"`;
 }
 
+/** Returns a command with a comment, if the request is cut off. */
+export function withCut(command: string, cut: Cut | undefined): string {
+  return cut === undefined ? command : `${command} # the client ends the connection ${cut}`;
+}
+
 /** Quotes for a POSIX shell; text with a variable in double quotes, so that the shell expands it. */
-function quoted(text: string): string {
+export function quoted(text: string): string {
   if (!/\$\{\w+\}/.test(text)) return `'${text.replaceAll("'", `'\\''`)}'`;
   return `"${text.replace(/["\\`]|\$(?!\{\w+\})/g, "\\$&")}"`;
 }

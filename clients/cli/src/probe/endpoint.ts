@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { newKey } from "@onceward/client";
 import { UsageError } from "../failure.ts";
 import {
   flag,
@@ -14,9 +15,19 @@ import {
 
 const METHODS = ["POST", "PUT", "PATCH", "DELETE"] as const;
 
-/** An endpoint and what the user says about it. Every member is also an option of `onceward probe`, which describes it. */
+/**
+ * An endpoint, or the tools of a server of Model Context Protocol, and what the user says about it. Every member is also an option
+ * of `onceward probe`, which describes it.
+ */
 export interface Endpoint {
+  /** In reports, also the name of a server and its tool. */
   readonly url: string;
+  /** The URL of a server, or the command that starts it. */
+  readonly mcp?: string;
+  readonly tools: readonly string[];
+  readonly allowWrites: boolean;
+  /** A JSON Pointer. */
+  readonly keyArgument?: string;
   readonly method: (typeof METHODS)[number];
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
@@ -40,11 +51,15 @@ export interface Endpoint {
 
 const DEFAULTS = {
   ...{ method: "POST", headers: {}, body: "{}", keyHeader: "Idempotency-Key", keyRequired: false },
-  ...{ lateMs: 2000, unclaimed: [] },
+  ...{ tools: [], allowWrites: false, lateMs: 2000, unclaimed: [] },
 } as const;
 
 const READERS: { readonly [Name in keyof Required<Endpoint>]: Read<Required<Endpoint>[Name]> } = {
   url,
+  mcp: text(4096),
+  tools: texts(0, 128),
+  allowWrites: flag,
+  keyArgument: text(1024, /^\//, "a JSON Pointer, such as /idempotency_key"),
   method: oneOf(...METHODS),
   headers,
   body: text(),
@@ -77,8 +92,9 @@ export function readEndpoint(value: unknown): Endpoint {
       throw new UsageError(`${name}: ${error instanceof Error ? error.message : error}`);
     }
   });
-  if (given.url === undefined) throw new UsageError("url: is missing");
-  return { ...DEFAULTS, ...Object.fromEntries(read) };
+  if ((given.url === undefined) === (given.mcp === undefined))
+    throw new UsageError("url: this or mcp is needed");
+  return { ...DEFAULTS, url: String(given.mcp), ...Object.fromEntries(read) };
 }
 
 /** A request to an endpoint. */
@@ -110,7 +126,7 @@ export interface Changes {
 export function requestOf(endpoint: Endpoint, changes: Changes = {}): ProbeRequest {
   const url = new URL(endpoint.url);
   if (changes.path !== undefined) url.pathname = changes.path;
-  const key = "key" in changes ? changes.key : randomUUID();
+  const key = "key" in changes ? changes.key : newKey();
   const body = (changes.body ?? endpoint.body).replaceAll("{{id}}", () => randomUUID());
   return {
     url: url.href,

@@ -21,7 +21,7 @@ export class NoAnswerError extends Error {
 }
 
 /** When the client ends a connection. */
-export type Cut = "within the request" | "after the request" | "within the answer";
+export type Cut = "within the request" | "after the request" | "within the answer" | "with a cancellation";
 
 /** The environment variables that headers may name. */
 export type Environment = Readonly<Record<string, string | undefined>>;

@@ -1,5 +1,3 @@
-import { execFile } from "node:child_process";
-import { promisify } from "node:util";
 import { BoundReached, type Bounds, Budget, DEFAULT_BOUNDS } from "./budget.ts";
 import type { Check } from "./check.ts";
 import { BODIES } from "./checks/bodies.ts";
@@ -14,10 +12,9 @@ import { curlOf } from "./curl.ts";
 import { type Effects, effectsOf } from "./effects.ts";
 import { type Endpoint, requestOf } from "./endpoint.ts";
 import { type Environment, exchange, exchangeAndCut, NoAnswerError } from "./exchange.ts";
-import { Scene, type Sender } from "./scene.ts";
+import { runRestart, Scene, type Sender } from "./scene.ts";
 import { brief, failed, isSuccess, nothing, sameBody, skipped, type Verdict } from "./verdict.ts";
 
-const RESTART_MS = 60_000;
 const NOT_COUNTED: Effects = { how: "not counted", count: async () => undefined, infer: () => undefined };
 
 /** All checks, in the order in which they run. The guide's list is derived from this table. */
@@ -34,7 +31,7 @@ export const CHECKS: readonly Check[] = [
 
 /** How a check ended, with its requests as shell commands. */
 export interface Finding {
-  readonly check: Check;
+  readonly check: Pick<Check, "id" | "fact">;
   readonly verdict: Verdict;
   readonly commands: readonly string[];
 }
@@ -42,6 +39,8 @@ export interface Finding {
 /** What a probe found out about an endpoint. */
 export interface Report {
   readonly url: string;
+  /** Where a tool has its key. */
+  readonly key?: string;
   /** How the effects were counted. */
   readonly effects: string;
   readonly findings: readonly Finding[];
@@ -70,14 +69,33 @@ export class NotProbedError extends Error {
  */
 export async function probe(endpoint: Endpoint, options: ProbeOptions): Promise<Report> {
   const budget = new Budget(options.bounds ?? DEFAULT_BOUNDS);
-  const { dryRun } = options;
-  const sender = dryRun ? showing(dryRun) : senderOf(endpoint, budget, options.env);
-  const areDistinct = dryRun === undefined && (await answersDiffer(endpoint, budget, sender));
+  const http = senderOf(endpoint, budget, options.env);
+  const sender = options.dryRun ? showing(http, options.dryRun) : http;
+  return await runChecks(CHECKS, endpoint, { budget, sender, ...options });
+}
+
+/** Runs checks as `probe` does. */
+export async function runChecks(
+  checks: readonly Check[],
+  endpoint: Endpoint,
+  options: ProbeOptions & { readonly budget: Budget; readonly sender: Sender },
+): Promise<Report> {
+  const { budget, sender, dryRun } = options;
+  const before = budget.requests;
+  const areDistinct = dryRun === undefined && (await answersDiffer(budget, sender));
   const effects = dryRun ? NOT_COUNTED : effectsOf(endpoint, areDistinct);
   const findings: Finding[] = [];
-  for (const check of CHECKS.filter(({ id }) => options.only === undefined || isNamed(id, options.only)))
+  for (const check of selected(checks, options))
     findings.push(await runCheck(check, new Scene(endpoint, budget, sender, effects), areDistinct));
-  return { url: endpoint.url, effects: effects.how, findings, requests: budget.requests };
+  return { url: endpoint.url, effects: effects.how, findings, requests: budget.requests - before };
+}
+
+/** Returns the checks that the user has chosen. */
+export function selected<One extends Pick<Check, "id">>(
+  checks: readonly One[],
+  { only }: ProbeOptions,
+): readonly One[] {
+  return checks.filter(({ id }) => only === undefined || isNamed(id, only));
 }
 
 /** Whether a list of checks and families has the check. */
@@ -110,38 +128,38 @@ async function verdictOf(check: Check, scene: Scene): Promise<Verdict> {
 }
 
 /** Sends two operations. Returns whether a client can tell their answers apart. */
-async function answersDiffer(endpoint: Endpoint, budget: Budget, sender: Sender): Promise<boolean> {
-  const requests = [requestOf(endpoint), requestOf(endpoint)] as const;
+async function answersDiffer(budget: Budget, sender: Sender): Promise<boolean> {
+  const requests = [sender.request(), sender.request()] as const;
   await budget.request(2);
   const first = await sender.send(requests[0]);
   const second = await sender.send(requests[1]);
   const odd = [first, second].find((answer) => !isSuccess(answer));
   if (odd !== undefined)
     throw new NotProbedError(
-      `The endpoint answers its own request with ${brief(odd)}. Correct the request:\n${curlOf(requests[0])}`,
+      `The plain request is answered with ${brief(odd)}. Correct it:\n${sender.show(requests[0])}`,
     );
   return !sameBody(first, second);
 }
 
-function senderOf({ restartCommand = [] }: Endpoint, budget: Budget, env: Environment): Sender {
+function senderOf(endpoint: Endpoint, budget: Budget, env: Environment): Sender {
   return {
+    request: (changes) => requestOf(endpoint, changes),
+    show: curlOf,
     send: (request) => exchange(request, budget, env),
     cut: (request, cut) => exchangeAndCut(request, cut, budget, env),
-    async restart() {
-      const [program = "", ...args] = restartCommand;
-      await promisify(execFile)(program, args, { timeout: RESTART_MS });
-    },
+    restart: () => runRestart(endpoint.restartCommand),
   };
 }
 
 /** Returns a sender that shows each request, and answers as a service does that runs it. */
-function showing(show: (command: string) => void): Sender {
+function showing(sender: Sender, show: (command: string) => void): Sender {
   return {
+    ...sender,
     async send(request) {
-      show(curlOf(request));
+      show(sender.show(request));
       return { status: 201, headers: {}, body: Buffer.from("{}") };
     },
-    cut: async (request, cut) => show(curlOf(request, cut)),
+    cut: async (request, cut) => show(sender.show(request, cut)),
     restart: async () => show("(restart of the service)"),
   };
 }

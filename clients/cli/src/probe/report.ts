@@ -9,8 +9,8 @@ export function reportText(reports: readonly Report[]): string {
 /** Returns reports as JSON values; README.md documents the members. */
 export function reportJson(reports: readonly Report[]): unknown {
   return {
-    endpoints: reports.map(({ url, effects, requests, findings }) => ({
-      ...{ url, effects, requests },
+    endpoints: reports.map(({ url, key, effects, requests, findings }) => ({
+      ...{ url, key, effects, requests },
       checks: findings.map((finding) => ({
         check: finding.check.id,
         fact: finding.check.fact,
@@ -22,7 +22,7 @@ export function reportJson(reports: readonly Report[]): unknown {
   };
 }
 
-function textOf({ url, effects, requests, findings }: Report): string {
+function textOf({ url, key, effects, requests, findings }: Report): string {
   const rows = findings.map((finding) => [finding.check.id, resultOf(finding), detailOf(finding)]);
   const counts = (["passed", "failed", "nothing", "skipped", "unfinished"] as const)
     .map((kind) => {
@@ -30,9 +30,11 @@ function textOf({ url, effects, requests, findings }: Report): string {
       return kind === "nothing" ? `${count} prove nothing (–)` : `${count} ${kind}`;
     })
     .join(", ");
-  const failures = findings.filter(({ verdict }) => verdict.kind === "failed");
+  const failures = findings.filter(
+    ({ verdict, commands }) => verdict.kind === "failed" && commands.length > 0,
+  );
   return [
-    `${url}: ${counts}; ${requests} requests. Effects: ${effects}.\n\n`,
+    `${url}: ${counts}; ${requests} requests. Effects: ${effects}.${key ? ` Key: ${key}.` : ""}\n\n`,
     renderTable(["CHECK", "RESULT", "DETAIL"], rows, undefined, [undefined, undefined, "text"]),
     ...failures.map(
       ({ check, commands }) =>

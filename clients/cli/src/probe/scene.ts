@@ -1,7 +1,8 @@
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
 import type { Budget } from "./budget.ts";
-import { curlOf } from "./curl.ts";
 import type { Effects } from "./effects.ts";
-import { type Changes, type Endpoint, type ProbeRequest, requestOf } from "./endpoint.ts";
+import type { Changes, Endpoint, ProbeRequest } from "./endpoint.ts";
 import type { Answer, Cut } from "./exchange.ts";
 import { isLater } from "./verdict.ts";
 
@@ -9,13 +10,23 @@ import { isLater } from "./verdict.ts";
 const MAX_RETRIES = 100;
 const DEFAULT_PAUSE_MS = 50;
 const MAX_PAUSE_MS = 2000;
+const RESTART_MS = 60_000;
 
-/** How requests are sent. A dry run answers without a server. */
+/** How requests are made, shown and sent. A dry run answers without a server. */
 export interface Sender {
+  /** Returns a request of a new operation, with changes. */
+  request(changes?: Changes): ProbeRequest;
+  /** Returns a shell command that sends the request. */
+  show(request: ProbeRequest, cut?: Cut): string;
   send(request: ProbeRequest): Promise<Answer>;
   cut(request: ProbeRequest, cut: Cut): Promise<void>;
-  /** Runs the user's command that restarts the service. */
+  /** Restarts the service. */
   restart(): Promise<void>;
+}
+
+/** Runs the user's command that restarts the service. @throws Error if it fails, or takes longer than a minute. */
+export async function runRestart([program = "", ...args]: readonly string[] = []): Promise<void> {
+  await promisify(execFile)(program, args, { timeout: RESTART_MS });
 }
 
 /** What a check works with: an endpoint, and a record of the requests that it sends. */
@@ -42,7 +53,7 @@ export class Scene {
 
   /** Returns a request of a new operation, with changes. */
   request(changes?: Changes): ProbeRequest {
-    return requestOf(this.endpoint, changes);
+    return this.#sender.request(changes);
   }
 
   async send(request: ProbeRequest): Promise<Answer> {
@@ -53,7 +64,7 @@ export class Scene {
   /** Sends requests at once, each on a connection of its own. */
   async sendTogether(requests: readonly ProbeRequest[]): Promise<readonly Answer[]> {
     await this.budget.request(requests.length);
-    const commands = requests.map((request) => curlOf(request));
+    const commands = requests.map((request) => this.#sender.show(request));
     if (commands.length === 1) this.commands.push(...commands);
     else if (new Set(commands).size > 1)
       this.commands.push(`${commands.map((one) => `${one} &`).join(" ")} wait`);
@@ -76,7 +87,7 @@ export class Scene {
   /** Sends a request and ends the connection. */
   async sendAndCut(request: ProbeRequest, cut: Cut): Promise<void> {
     await this.budget.request(1);
-    this.commands.push(curlOf(request, cut));
+    this.commands.push(this.#sender.show(request, cut));
     await this.#sender.cut(request, cut);
   }
 

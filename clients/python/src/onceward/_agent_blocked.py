@@ -37,9 +37,9 @@ _TEXTS: dict[BlockedReason, str] = {
         "tool again with the same arguments later to get its result."
     ),
     "RESULT_UNAVAILABLE": (
-        "ALREADY DONE. This call of the tool {tool} was done before, once. Its result is not available any "
-        "more. Nothing ran now. Do not call the tool again for this purpose. If you need the result, read "
-        "it by another tool."
+        "ALREADY DONE. This call of the tool {tool} was done before, once. Its result is no longer "
+        "available. Nothing ran now. Do not call the tool again for this purpose. If you need the result, "
+        "read it by another tool."
     ),
     "TOO_OLD": (
         "OUTCOME UNKNOWN. This call of the tool {tool} is so old that it may have been done before, and be "

@@ -312,6 +312,7 @@ def once_tool(
     step: Callable[[Any], str | int] | None = None,
     context: str | None = None,
     key: Callable[..., str] | None = None,
+    key_argument: str | None = None,
     name: str | None = None,
 ) -> Callable[[Callable[P, T]], Callable[P, T]]:
     """Returns a decorator of a tool's function, below the framework's own decorator: each call of the tool
@@ -325,6 +326,9 @@ def once_tool(
     :param context: the parameter by which the framework passes its context, which is not an argument of the
         model.
     :param key: returns the operation's own key for the arguments, see ``ToolCall.key``.
+    :param key_argument: the parameter of the tool's function for an idempotency key: the function gets
+        ``claim.derive_key("tool")``, regardless of the model's value, which is not part of the fingerprint.
+        Frameworks that read the function's signature do not show it to the model; its docstring remains.
     :param name: the tool's name. Default: the function's.
     """
     if step is None and key is None:
@@ -333,11 +337,22 @@ def once_tool(
     def decorate(fn: Callable[P, T]) -> Callable[P, T]:
         refuse_deferred_function(fn, awaits=not isinstance(run, AgentRun) or run.is_asyncio)
         signature = inspect.signature(fn)
+        if key_argument is not None and key_argument not in signature.parameters:
+            raise refused_field("key_argument", f"must be a parameter of {fn.__name__}, is {key_argument}")
+        shown = [each for each in signature.parameters.values() if each.name != key_argument]
 
-        def call_of(args: Any, kwargs: Any) -> tuple[AgentRun, ToolCall]:
-            bound = signature.bind(*args, **kwargs)
+        def call_of(args: Any, kwargs: Any) -> tuple[AgentRun, ToolCall, Callable[[Any], Any]]:
+            kwargs.pop(key_argument, None)
+            bound = signature.replace(parameters=shown).bind(*args, **kwargs)
             bound.apply_defaults()
             arguments = dict(bound.arguments)
+
+            def call_tool(claim: Any) -> Any:
+                keyed = inspect.BoundArguments(signature, OrderedDict(bound.arguments))
+                if key_argument is not None:
+                    keyed.arguments[key_argument] = claim.derive_key("tool")
+                return fn(*keyed.args, **keyed.kwargs)
+
             given = arguments.pop(context) if context is not None else None
             number = step(given) if key is None and step is not None else 0
             own = None if key is None else key(*args, **kwargs)
@@ -345,31 +360,39 @@ def once_tool(
             if run_of_call.is_asyncio != is_coroutine_function(fn):
                 description = "must have a client for asyncio for a coroutine function, and only then"
                 raise refused_field("run", description)
-            return run_of_call, ToolCall(name or fn.__name__, number, _as_json(arguments), own)
+            call = ToolCall(name or fn.__name__, number, _as_json(arguments), own)
+            return run_of_call, call, call_tool
+
+        def hidden(guarded: Any) -> Any:
+            if key_argument is not None:
+                guarded.__signature__ = signature.replace(parameters=shown)
+                annotations = guarded.__annotations__.items()
+                guarded.__annotations__ = {each: hint for each, hint in annotations if each != key_argument}
+            return guarded
 
         if is_coroutine_function(fn):
 
             @functools.wraps(fn)
             async def guarded_coroutine(*args: P.args, **kwargs: P.kwargs) -> Any:
-                run_of_call, call = call_of(args, kwargs)
+                run_of_call, call, call_tool = call_of(args, kwargs)
                 try:
                     # A client for asyncio, so that the run's call is an awaitable.
-                    awaited: Any = run_of_call.call(call, lambda _: fn(*args, **kwargs))
+                    awaited: Any = run_of_call.call(call, call_tool)
                     return await awaited
                 except ToolBlockedError as blocked:
                     return str(blocked)
 
-            return guarded_coroutine  # type: ignore[return-value]
+            return hidden(guarded_coroutine)  # type: ignore[no-any-return]
 
         @functools.wraps(fn)
         def guarded(*args: P.args, **kwargs: P.kwargs) -> Any:
-            run_of_call, call = call_of(args, kwargs)
+            run_of_call, call, call_tool = call_of(args, kwargs)
             try:
-                return run_of_call.call(call, lambda _: fn(*args, **kwargs))
+                return run_of_call.call(call, call_tool)
             except ToolBlockedError as blocked:
                 return str(blocked)
 
-        return guarded
+        return hidden(guarded)  # type: ignore[no-any-return]
 
     return decorate
 

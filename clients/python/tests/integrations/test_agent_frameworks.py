@@ -53,9 +53,10 @@ def test_the_tools_of_the_openai_agents_sdk() -> None:
         run = AgentRun(onceward, "agent-tools", "conversation-1:message-1")
 
         @agents.function_tool
-        @once_tool(run, context="ctx", step=openai_step)
-        async def refund(ctx: agents.RunContextWrapper[None], order: str, cents: int) -> str:
+        @once_tool(run, context="ctx", step=openai_step, key_argument="bank_key")
+        async def refund(ctx: agents.RunContextWrapper[None], bank_key: str, order: str, cents: int) -> str:
             """Refunds an order."""
+            assert bank_key == current_claim().derive_key("tool")
             effects.append(current_claim().key)
             return f"refunded {order}"
 
@@ -93,9 +94,15 @@ def test_the_tools_of_langgraph() -> None:
     with TestingOnceward() as testing:
 
         @tool
-        @once_tool(thread_runs(testing.onceward, "agent-tools"), context="config", step=langgraph_step)
-        def refund(order: str, config: RunnableConfig) -> str:
+        @once_tool(
+            thread_runs(testing.onceward, "agent-tools"),
+            context="config",
+            step=langgraph_step,
+            key_argument="bank_key",
+        )
+        def refund(bank_key: str, order: str, config: RunnableConfig) -> str:
             """Refunds an order."""
+            assert bank_key == current_claim().derive_key("tool")
             effects.append(current_claim().key)
             return f"refunded {order}"
 
@@ -143,9 +150,10 @@ def test_the_tools_of_a_server_of_mcp() -> None:
             server = MCPServer("refunds")
 
             @server.tool()
-            @once_tool(run, key=lambda order, cents: order)
-            async def refund(order: str, cents: int) -> str:
+            @once_tool(run, key=lambda order, cents: order, key_argument="bank_key")
+            async def refund(bank_key: str, order: str, cents: int) -> str:
                 """Refunds an order."""
+                assert bank_key == current_claim().derive_key("tool")
                 effects.append(current_claim().key)
                 return f"refunded {order}"
 

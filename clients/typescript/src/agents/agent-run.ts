@@ -7,6 +7,7 @@ import type { Jsonify } from "../run/jsonify.ts";
 import { resolveFor } from "../run/resolution.ts";
 import { retrying } from "../run/retry.ts";
 import { base64Url } from "../wire/bytes.ts";
+import { KEY_ARGUMENT_LABEL, withArgument } from "./arguments.ts";
 import { Attempt, orBlocked } from "./attempt.ts";
 import { ToolBlockedError } from "./blocked.ts";
 import { resolveHeld, runHeld, runTool } from "./hold.ts";
@@ -34,6 +35,8 @@ export class AgentRun {
   readonly #steps = new Map<string, StepSlots>();
   /** Calls with unknown outcomes: a later step that repeats one gets its key, and the key's time. */
   readonly #unknown = new Map<string, OperationKey>();
+  /** The keys of the calls that this process runs. */
+  readonly #running = new Set<string>();
   /** The time of the keys that are made of the run. */
   readonly #createdAt: Date | undefined;
 
@@ -45,7 +48,8 @@ export class AgentRun {
   }
 
   /**
-   * Runs a tool unless this call of it was done before, and returns its value, now and on every repeat, as JSON.
+   * Runs a tool unless this call of it was done before, and returns its value, now and on every repeat, as JSON. The tool gets the
+   * claim, and the call's input with the key in `keyArgument`.
    *
    * - An error of the tool is rethrown, and the next attempt runs the tool again; a TerminalError is stored.
    * - A value that has no JSON form or is too large is returned once. Repeats are blocked (`RESULT_UNAVAILABLE`).
@@ -53,21 +57,28 @@ export class AgentRun {
    * @throws ToolBlockedError if the tool did not run, with a text for the model; OncewardError if the program or its
    *   credential is wrong.
    */
-  async call<T>(call: ToolCall, fn: (claim: Claim) => T | Promise<T>): Promise<Jsonify<T>> {
+  async call<T>(call: ToolCall, fn: (claim: Claim, input: unknown) => T | Promise<T>): Promise<Jsonify<T>> {
     checkCall(call);
     checkFunction("fn", fn);
-    const fingerprint = await fingerprintWithFiles(call.input ?? null);
+    const { keyArgument } = call;
+    const inputWith = (value: unknown) =>
+      keyArgument === undefined ? call.input : withArgument(call.input, keyArgument, value);
+    const fingerprint = await fingerprintWithFiles(inputWith(null) ?? null);
     const operation = JSON.stringify([call.tool, base64Url(fingerprint)]);
     const { key, keyCreatedAt } = call;
     const known = key === undefined ? this.#unknown.get(operation) : { key, createdAt: keyCreatedAt };
     const slot = known === undefined ? await this.#take(call, base64Url(fingerprint)) : undefined;
     const named = known ?? { key: `${slot?.key}`, createdAt: keyCreatedAt ?? this.#createdAt };
     const attempt = new Attempt(call, named.key, fingerprint);
+    const mayHaveBegun = this.#unknown.has(operation) || this.#running.has(named.key);
+    if (!mayHaveBegun) this.#running.add(named.key);
+    const tool = (claim: Claim) => fn(claim, inputWith(claim.deriveKey(KEY_ARGUMENT_LABEL)));
     try {
-      const value = await this.#run(attempt, named.createdAt, fn);
+      const value = await this.#run(attempt, named.createdAt, mayHaveBegun, tool);
       if (!attempt.isUnknown) this.#unknown.delete(operation);
       return value as Jsonify<T>;
     } finally {
+      if (!mayHaveBegun) this.#running.delete(named.key);
       if (slot !== undefined) slot.running--;
       if (attempt.isUnknown) remember(this.#unknown, operation, named);
     }
@@ -89,6 +100,7 @@ export class AgentRun {
   async #run(
     attempt: Attempt,
     keyCreatedAt: Date | undefined,
+    mayHaveBegun: boolean,
     fn: (claim: Claim) => unknown,
   ): Promise<unknown> {
     const { runId: _, runCreatedAt: __, onCrash = "hold", resolve, ...shared } = this.#options;
@@ -101,6 +113,7 @@ export class AgentRun {
       keyCreatedAt,
       fingerprint,
       signal,
+      ...(mayHaveBegun && { onUnavailable: "throw" as const }),
       resolve: onCrash === "hold" ? resolveHeld(resolveCall) : resolveCall,
     };
     const tool = attempt.begin(fn);

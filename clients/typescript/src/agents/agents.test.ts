@@ -103,6 +103,25 @@ test("a call with its own key is recognised in another step and another run", as
   expect(tool).toHaveBeenCalledOnce();
 });
 
+test("a tool gets the derived key in its own argument, instead of what the model sends there", async () => {
+  const testing = newTesting();
+  const keyed = { ...refund, keyArgument: "/options/key" };
+  const tool = vi
+    .fn((_: Claim, input: unknown) => input)
+    .mockImplementationOnce(() => {
+      throw new Error("the provider was down");
+    });
+  await expect(resume(testing).call(keyed, tool)).rejects.toThrow("the provider was down");
+  const input = { order: "7", cents: 500, options: { key: "the model's" } };
+  const value = await resume(testing).call({ ...keyed, input }, tool);
+  expect(value).toEqual({ ...input, options: { key: tool.mock.lastCall?.[0].deriveKey("tool") } });
+  expect(tool.mock.calls.map(([, given]) => given)).toEqual([value, value]);
+  expect(await resume(testing).call({ ...keyed, input: { ...input, options: {} } }, tool)).toEqual(value);
+  for (const wrong of [{ input: { options: 1 } }, { keyArgument: "key" }])
+    await expect(resume(testing).call({ ...keyed, ...wrong }, tool)).rejects.toThrow("must");
+  expect(tool).toHaveBeenCalledTimes(2);
+});
+
 test("a model is told that a call is too old to be repeated, and nothing runs", async () => {
   const testing = createTestingOnceward({ policy: { lateKeys: "REFUSE" } });
   onTestFinished(() => testing.onceward.close());

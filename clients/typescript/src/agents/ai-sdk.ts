@@ -1,5 +1,6 @@
 import { checkFunction } from "../errors/violations.ts";
 import type { AgentRun } from "./agent-run.ts";
+import { hideArgument } from "./arguments.ts";
 import { signalOf } from "./claim-of.ts";
 
 /** What this adapter reads of a message of the AI SDK (ModelMessage). */
@@ -32,6 +33,11 @@ export interface AiSdkOptions<Tools> {
   readonly step?: ((messages: readonly AiSdkMessage[]) => string | number) | undefined;
   /** By tool: returns the operation's own key, see `ToolCall.key`. Default: none. */
   readonly keys?: { readonly [Name in keyof Tools]?: (input: InputOf<Tools[Name]>) => string } | undefined;
+  /**
+   * By tool: its own argument for an idempotency key, see `ToolCall.keyArgument`. The model does not see it in `jsonSchema()`, nor
+   * at the top of a Zod object without refinements; leave it out of other schemas. Default: none.
+   */
+  readonly keyArguments?: { readonly [Name in keyof Tools]?: string } | undefined;
 }
 
 /**
@@ -46,13 +52,14 @@ export function aiSdkTools<Tools extends Readonly<Record<string, object>>>(
   tools: Tools,
   options: AiSdkOptions<Tools> = {},
 ): Tools {
-  const { step = countAssistantMessages, keys = {} } = options;
+  const { step = countAssistantMessages, keys = {}, keyArguments = {} } = options;
   checkFunction("step", step);
   const guarded = Object.entries(tools).map(([name, tool]) => {
     const execute: Execute | undefined = Reflect.get(tool, "execute");
     if (execute === undefined) return [name, tool];
     const keyOf = Reflect.get(keys, name) as ((input: unknown) => string) | undefined;
     if (keyOf !== undefined) checkFunction(`keys.${name}`, keyOf);
+    const keyArgument: string | undefined = Reflect.get(keyArguments, name);
     const guardedExecute: Execute = (input, given) => {
       const { toolCallId: callId, messages, abortSignal: signal } = given;
       const before = messagesBefore(messages, callId);
@@ -61,15 +68,18 @@ export function aiSdkTools<Tools extends Readonly<Record<string, object>>>(
         step: step(before),
         input,
         key: keyOf?.(input),
+        keyArgument,
         callId,
         response: messages,
         signal,
       };
-      return run.call(call, (claim) =>
-        lastOutput(execute(input, { ...given, abortSignal: signalOf(claim) })),
+      return run.call(call, (claim, keyed) =>
+        lastOutput(execute(keyed, { ...given, abortSignal: signalOf(claim) })),
       );
     };
-    return [name, { ...tool, execute: guardedExecute }];
+    const inputSchema: unknown = Reflect.get(tool, "inputSchema");
+    const hidden = keyArgument !== undefined && { inputSchema: hideArgument(inputSchema, keyArgument) };
+    return [name, { ...tool, ...hidden, execute: guardedExecute }];
   });
   return Object.fromEntries(guarded);
 }

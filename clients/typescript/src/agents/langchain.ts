@@ -1,5 +1,6 @@
 import { checkFunction, refusedField } from "../errors/violations.ts";
 import type { AgentRun } from "./agent-run.ts";
+import { hideArgument } from "./arguments.ts";
 import { ToolBlockedError } from "./blocked.ts";
 import { signalOf } from "./claim-of.ts";
 
@@ -41,6 +42,11 @@ export interface LangChainOptions {
   readonly step?: ((config: LangChainConfig) => string | number) | undefined;
   /** By the tool's name: returns the operation's own key, see `ToolCall.key`. Default: none. */
   readonly keys?: Readonly<Record<string, (input: never) => string>> | undefined;
+  /**
+   * By the tool's name: its own argument for an idempotency key, see `ToolCall.keyArgument`. The model does not see it in JSON Schema,
+   * nor at the top of a Zod object without refinements; leave it out of other schemas. Default: none.
+   */
+  readonly keyArguments?: Readonly<Record<string, string>> | undefined;
 }
 
 /**
@@ -59,7 +65,7 @@ export interface LangChainOptions {
 export function langChainTools<Tool extends LangChainTool>(
   run: AgentRun | ((config: LangChainConfig) => AgentRun),
   tools: readonly Tool[],
-  { step = langGraphStep, keys = {} }: LangChainOptions = {},
+  { step = langGraphStep, keys = {}, keyArguments = {} }: LangChainOptions = {},
 ): Tool[] {
   checkFunction("step", step);
   const runOf = typeof run === "function" ? run : () => run;
@@ -69,6 +75,7 @@ export function langChainTools<Tool extends LangChainTool>(
       ? (keys[tool.name] as (input: unknown) => string)
       : undefined;
     if (keyOf !== undefined) checkFunction(`keys.${tool.name}`, keyOf);
+    const keyArgument = Object.hasOwn(keyArguments, tool.name) ? keyArguments[tool.name] : undefined;
     const guarded: Call = async (input, runManager, config = {}) => {
       const callId = config.toolCall?.id;
       const call = {
@@ -76,14 +83,15 @@ export function langChainTools<Tool extends LangChainTool>(
         step: keyOf === undefined ? step(config) : 0,
         input,
         key: keyOf?.(input),
+        keyArgument,
         callId,
         response: responseOf(config.state, callId),
         signal: config.signal,
       };
       try {
-        const output: unknown = await runOf(config).call(call, async (claim) => {
+        const output: unknown = await runOf(config).call(call, async (claim, keyed) => {
           const given = { ...config, signal: signalOf(claim) };
-          return storable(await returned(await original.call(tool, input, runManager, given), runManager));
+          return storable(await returned(await original.call(tool, keyed, runManager, given), runManager));
         });
         return output instanceof DirectOutput ? output.value : output;
       } catch (error) {
@@ -93,7 +101,11 @@ export function langChainTools<Tool extends LangChainTool>(
       }
     };
     // An object that inherits from the tool, so that it is still an instance of the tool's class.
-    return Object.create(tool, { _call: { value: guarded, writable: true, configurable: true } });
+    const own = (value: unknown) => ({ value, writable: true, configurable: true });
+    const schema = keyArgument !== undefined && {
+      schema: own(hideArgument(Reflect.get(tool as object, "schema"), keyArgument)),
+    };
+    return Object.create(tool, { _call: own(guarded), ...schema });
   });
 }
 

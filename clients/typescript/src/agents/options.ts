@@ -11,8 +11,7 @@ import type { CallOrigin } from "./slots.ts";
 export type AgentRunner = Pick<Onceward, "run" | "calls">;
 
 /** Identifies a run of an agent, and configures how its tools run. */
-export interface AgentRunOptions
-  extends Omit<NamespaceDefaults, "onInProgress" | "onUnavailable" | "resolve"> {
+export interface AgentRunOptions extends Omit<NamespaceDefaults, "onInProgress" | "resolve"> {
   /** The group of operations that share a policy, such as "agent-tools". Give it the policy HOLD. */
   readonly namespace: string;
   /**
@@ -33,6 +32,11 @@ export interface AgentRunOptions
    * checkpoints of their own need `policy`, because `hold` uses the claim's checkpoint. Default: `hold`.
    */
   readonly onCrash?: "hold" | "policy" | undefined;
+  /**
+   * What to do if the service is unreachable, as `RunOptions.onUnavailable` describes it. `proceed` runs a call only if its key is
+   * known, as a call's own `key` is, and unless this run knows that the tool may have begun. Default: `throw`.
+   */
+  readonly onUnavailable?: "throw" | "proceed" | undefined;
   /** Finds out what became of a call whose outcome is unknown, as `RunOptions.resolve` describes it. Default: none. */
   readonly resolve?: ResolveFor<ToolCall> | undefined;
 }
@@ -58,6 +62,11 @@ export interface ToolCall extends CallOrigin {
    * (`runCreatedAt`), and with it the time in the key, if any: a repeat in another run must have the same time.
    */
   readonly keyCreatedAt?: Date | undefined;
+  /**
+   * The tool's own argument for an idempotency key, as a JSON Pointer such as `/idempotencyKey`: the tool's input has
+   * `claim.deriveKey("tool")` there, regardless of the model's value, which is not part of the fingerprint. Default: none.
+   */
+  readonly keyArgument?: string | undefined;
   /** Ends the call's waits, and aborts `claim.signal`. */
   readonly signal?: AbortSignal | undefined;
 }

@@ -11,7 +11,7 @@ export type Omissions = ReadonlyMap<string, Omissions | "whole">;
 export function parseOmissions(pointers: readonly string[]): Omissions {
   const root: OmissionNode = new Map();
   for (const pointer of pointers) {
-    const names = namesOf(pointer);
+    const names = namesOf(pointer, "omit");
     const last = names.pop() ?? "";
     const parent = names.reduce<OmissionNode | "whole">(
       (node, name) => (node === "whole" ? node : childOf(node, name)),
@@ -30,9 +30,10 @@ function childOf(node: OmissionNode, name: string): OmissionNode | "whole" {
   return child;
 }
 
-function namesOf(pointer: string): string[] {
+/** Returns the names of which a JSON Pointer to a member is made. @throws InvalidRequestError about the field. */
+export function namesOf(pointer: string, field: string): string[] {
   if (!pointer.startsWith("/")) {
-    throw refusedField("omit", `must be JSON Pointers such as "/sentAt", has ${JSON.stringify(pointer)}`);
+    throw refusedField(field, `must be JSON Pointers such as "/sentAt", has ${JSON.stringify(pointer)}`);
   }
   const names = pointer.slice(1).split("/");
   return names.map((name) => name.replaceAll("~1", "/").replaceAll("~0", "~"));

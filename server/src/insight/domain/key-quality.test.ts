@@ -138,6 +138,13 @@ describe.each([
   });
 });
 
+test("random UUIDs are suspected of costing much only if there are many claims", () => {
+  const shapes = { randomUuids: 4900 };
+  expect(suspectedKinds(seen({ claims: 1e6, shapes }))).toEqual(["randomOrder"]);
+  expect(suspectedKinds(seen({ claims: 1e6 - 1, shapes }))).toEqual([]);
+  expect(suspectedKinds(seen({ claims: 1e6, shapes: { randomUuids: 4600 } }))).toEqual([]);
+});
+
 test("missing fingerprints are suspected only if no claim has one", () => {
   expect(suspectedKinds(seen({ shapes: { withoutFingerprint: 5000 } }))).toEqual(["noFingerprints"]);
   expect(suspectedKinds(seen({ shapes: { withoutFingerprint: 4999 } }))).toEqual([]);

@@ -134,11 +134,21 @@ const MIN_LATE_SHARE = 0.9;
 const MIN_LATE_SEEN = 20;
 /** A redrive of old messages happens on one day. */
 const MIN_LATE_DAYS = 3;
+/** Fewer claims in the observed 30 days cost too little to change anything for it. */
+const MIN_COSTLY_CLAIMS = 1e6;
 /** A next claim a day later can be seen from then on. */
 const MIN_LATER_HOURS = 1;
 
 /** Each returns undefined if the data speaks against the defect, or cannot be asked for it. */
-const JUDGES = { newKeyPerRetry, timeInKey, attemptInKey, uuidPerClaim, noFingerprints, repeatsAfterExpiry };
+const JUDGES = {
+  newKeyPerRetry,
+  timeInKey,
+  attemptInKey,
+  uuidPerClaim,
+  noFingerprints,
+  repeatsAfterExpiry,
+  randomOrder,
+};
 
 /** Defects of keys that can be suspected. */
 export type SuspicionKind = keyof typeof JUDGES;
@@ -216,6 +226,11 @@ function repeatsAfterExpiry({ late, repeats }: KeyObservations): Verdict | undef
   if (low / (low + repeats) < MIN_LATE_SHARE) return undefined;
   const interval = { low: low / (low + repeats), high: high / (high + repeats) };
   return suspected([{ measure: "repeats_after_expiry", count: late.sum, of: late.sum + repeats, interval }]);
+}
+
+function randomOrder({ claims, shapes }: KeyObservations): Verdict | undefined {
+  const random = share("random_uuid", shapes.randomUuids, shapes.claims);
+  return claims < MIN_COSTLY_CLAIMS || random.interval.low < MIN_UUID_SHARE ? undefined : suspected([random]);
 }
 
 /** Suspects a shape that most keys have, if repeats of keys are rarer than those of any honest caller. */

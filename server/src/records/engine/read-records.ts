@@ -30,7 +30,8 @@ select ${RECORD_SELECT},
     on ${equalKeys("r", "i")}`,
 };
 
-const MAX_IN_FLIGHT = 1;
+/** While the rows of one statement are parsed, Postgres runs another. */
+const MAX_IN_FLIGHT = 2;
 
 /** Reads records without large results; undefined if the key is unknown or forgotten. */
 export type Readings = Batcher<RecordId, LiveRecord | undefined>;

@@ -167,7 +167,8 @@ function nameOf({ namespace, key }: RecordId, { scope }: CacheEpoch): string {
   return `${scope}:${namespace.length}:${namespace}${key}`;
 }
 
-function namespaceOf({ tenantId, namespace }: RecordId): string {
+/** Returns a name that a namespace has among all tenants. */
+export function namespaceOf({ tenantId, namespace }: RecordId): string {
   return `${tenantId}:${namespace}`;
 }
 
@@ -191,7 +192,7 @@ export function createRepeatMeter() {
       const share = shares.get(namespace) ?? 0;
       shares.set(namespace, share + WEIGHT * ((repeat ? 1 : 0) - share));
     },
-    /** Returns whether at least one in ten recent claims was a repeat. */
-    repeatsOften: (namespace: string): boolean => (shares.get(namespace) ?? 0) >= OFTEN,
+    /** Returns whether the share of repeats among the recent claims is at least `often`. Unset: one in ten. */
+    repeatsOften: (namespace: string, often = OFTEN): boolean => (shares.get(namespace) ?? 0) >= often,
   };
 }

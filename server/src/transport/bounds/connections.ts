@@ -1,4 +1,6 @@
-import { lchown, lstat, unlink } from "node:fs/promises";
+import { randomBytes } from "node:crypto";
+import { lstatSync, unlinkSync } from "node:fs";
+import { lchown, link, lstat, unlink } from "node:fs/promises";
 import { type AddressInfo, connect, isIPv6, type Server, type Socket } from "node:net";
 
 /**
@@ -8,6 +10,8 @@ import { type AddressInfo, connect, isIPv6, type Server, type Socket } from "nod
  */
 export function createPort(server: Server, maxPerAddress: number) {
   const sockets = trackConnections(server, maxPerAddress);
+  /** Deletes the socket's file, if it is this server's. */
+  let deleteFile = () => {};
   /** Resolves once the server listens. */
   const listening = (listen: (done: () => void) => void) =>
     new Promise<void>((resolve, reject) => {
@@ -24,19 +28,30 @@ export function createPort(server: Server, maxPerAddress: number) {
       return (server.address() as AddressInfo).port;
     },
     /**
-     * Listens on a Unix socket, whose file has the mode from its first moment. Replaces the file of a socket that refuses connections, as a
-     * killed process leaves it.
+     * Listens on a Unix socket, whose file has the mode and the group from its first moment. Replaces the file of a socket that refuses
+     * connections, as a killed process leaves it. Of processes that start at once, one gets the path.
      *
      * @param group the number of the file's group; undefined: the process' own.
      */
     async listenOnSocket(path: string, mode: number, group: number | undefined): Promise<void> {
-      if (await isAbandoned(path)) await unlink(path);
+      // First under a name of its own, for which the configuration leaves room: Node deletes that name at the end, regardless of its file.
+      const own = `${path}.${randomBytes(4).toString("hex")}`;
       // Node binds before `listen` returns.
       const umask = process.umask(0o777 & ~mode);
-      const bound = listening((done) => server.listen(path, done));
+      const bound = listening((done) => server.listen(own, done));
       process.umask(umask);
       await bound;
-      if (group !== undefined) await lchown(path, -1, group);
+      try {
+        if (group !== undefined) await lchown(own, -1, group);
+        await takeName(own, path);
+        const { dev, ino } = await lstat(own, { bigint: true });
+        deleteFile = () => {
+          const file = lstatSync(path, { bigint: true, throwIfNoEntry: false });
+          if (file?.ino === ino && file.dev === dev) unlinkSync(path);
+        };
+      } finally {
+        await unlink(own);
+      }
     },
     /** Accepts no new connection, and cuts those that are left after `graceMs`; resolves when none is left. */
     close: (graceMs: number) =>
@@ -44,6 +59,8 @@ export function createPort(server: Server, maxPerAddress: number) {
         const timer = setTimeout(() => {
           for (const socket of sockets) socket.destroy();
         }, graceMs);
+        // Before it stops listening: until then, no other process replaces the file.
+        deleteFile();
         // A server of HTTP/1.1 ends its idle connections, too.
         server.close(() => {
           clearTimeout(timer);
@@ -53,6 +70,29 @@ export function createPort(server: Server, maxPerAddress: number) {
     /** Returns the number of open connections. */
     connections: () => sockets.size,
   };
+}
+
+/**
+ * Gives a listening socket another name. A name whose socket refuses connections is replaced only by the process that has taken the name
+ * with a `~` in the same way: so one of several processes gets it, and none loses it.
+ *
+ * @throws Error if the name is taken.
+ */
+async function takeName(socket: string, name: string): Promise<void> {
+  try {
+    return await link(socket, name);
+  } catch (error) {
+    if (!(await isAbandoned(name))) throw error;
+  }
+  const right = `${name}~`;
+  await takeName(socket, right);
+  try {
+    // Another process may have replaced it before.
+    if (await isAbandoned(name)) await unlink(name);
+    await link(socket, name);
+  } finally {
+    await unlink(right);
+  }
 }
 
 /** Returns whether a path is a socket's, and refuses connections. */

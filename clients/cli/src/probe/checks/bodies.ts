@@ -27,7 +27,7 @@ async function oneOperation(scene: Scene, answers: readonly [Answer, Answer]): P
 export const BODIES: readonly Check[] = [
   {
     id: "body.large",
-    fact: `A body of ${LARGE_BODY_BYTES.toLocaleString("en")} bytes, by spaces at its end, is guarded.`,
+    fact: `A body of ${LARGE_BODY_BYTES.toLocaleString("en")} bytes is guarded.`,
     async run(scene) {
       const { body, ...rest } = scene.request();
       const request = { ...rest, body: body.padEnd(LARGE_BODY_BYTES) };
@@ -51,7 +51,7 @@ export const BODIES: readonly Check[] = [
   },
   {
     id: "body.chunked",
-    fact: "A body in chunks is guarded, and is the same request as with Content-Length.",
+    fact: "A body in chunks is the same request as one with Content-Length.",
     async run(scene) {
       const request = scene.request();
       const first = await scene.send({ ...request, encoding: "chunked" });

@@ -14,7 +14,7 @@ async function afterServerError(scene: Scene) {
 export const ERRORS: readonly Check[] = [
   {
     id: "error.client",
-    fact: "A request that was refused with a 4xx is refused again, and has no effect.",
+    fact: "A request refused with a 4xx is refused again, without effect.",
     needs: "invalidBody",
     async run(scene) {
       const request = scene.request({ body: scene.endpoint.invalidBody ?? "" });
@@ -27,7 +27,7 @@ export const ERRORS: readonly Check[] = [
   },
   {
     id: "error.corrected",
-    fact: "The corrected request under the key of one that was refused runs, or is refused with a 4xx.",
+    fact: "The corrected request under a refused one's key runs, or gets a 4xx.",
     needs: "invalidBody",
     async run(scene) {
       const key = simpleKey();

@@ -38,7 +38,7 @@ async function sameOrRefused(scene: Scene, key: string | readonly string[]): Pro
 export const KEYS: readonly Check[] = [
   {
     id: "key.missing",
-    fact: "Each request without a key runs, or is refused with a 4xx; if a key is required, it is always refused.",
+    fact: "A request without a key runs, or gets a 4xx; where a key is required, always a 4xx.",
     async run(scene) {
       const request = scene.request({ key: undefined });
       const answers = [await scene.send(request), await scene.send(request)];
@@ -50,7 +50,7 @@ export const KEYS: readonly Check[] = [
   },
   {
     id: "key.empty",
-    fact: "An empty key is refused, or does not count as a key: two operations with it have two effects.",
+    fact: "An empty key is refused, or two operations with it have two effects.",
     async run(scene) {
       const answers = [
         await scene.send(scene.request({ key: "" })),
@@ -64,12 +64,12 @@ export const KEYS: readonly Check[] = [
   },
   {
     id: "key.long",
-    fact: "A key of 5,000 characters is one key, or it is refused with a 4xx.",
+    fact: "A key of 5,000 characters is one key, or refused.",
     run: (scene) => sameOrRefused(scene, simpleKey().padEnd(5000, "x")),
   },
   distinct(
     "key.ends",
-    "Keys of 200 characters that differ in the last one are two keys, or are refused.",
+    "Keys of 200 characters that differ in the last one are two keys, or refused.",
     (unique) => [`${unique.padEnd(199, "x")}a`, `${unique.padEnd(199, "x")}b`],
   ),
   distinct("key.case", "Keys that differ in upper and lower case are two keys.", (unique) => [
@@ -81,11 +81,10 @@ export const KEYS: readonly Check[] = [
     "A key with a space and the same key without it are two keys, or the first is refused.",
     (unique) => [`${unique} 1`, `${unique}1`],
   ),
-  distinct(
-    "key.separators",
-    "Keys that differ in their separators are two keys, or are refused.",
-    (unique) => [`${unique}/a:b`, `${unique}:a/b`],
-  ),
+  distinct("key.separators", "Keys that differ in their separators are two keys, or refused.", (unique) => [
+    `${unique}/a:b`,
+    `${unique}:a/b`,
+  ]),
   distinct(
     "key.escapes",
     "A key with %2D and the same key with a hyphen are two keys, or the first is refused.",
@@ -93,12 +92,12 @@ export const KEYS: readonly Check[] = [
   ),
   {
     id: "key.quotes",
-    fact: "A key in quotes, as the IETF draft writes it, is one key, or it is refused with a 4xx.",
+    fact: "A key in quotes, as the IETF draft writes it, is one key, or refused.",
     run: (scene) => sameOrRefused(scene, `"${simpleKey()}"`),
   },
   {
     id: "key.unicode",
-    fact: "A key with letters beyond ASCII is one key, or it is refused with a 4xx.",
+    fact: "A key with letters beyond ASCII is one key, or refused.",
     run: (scene) => sameOrRefused(scene, `${simpleKey()}-ключ-鍵`),
   },
   {
@@ -118,7 +117,7 @@ export const KEYS: readonly Check[] = [
   },
   {
     id: "key.two",
-    fact: "A request with two keys is one operation, or it is refused with a 4xx.",
+    fact: "A request with two keys is one operation, or refused.",
     run: (scene) => sameOrRefused(scene, [simpleKey(), simpleKey()]),
   },
 ];

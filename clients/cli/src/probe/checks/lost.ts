@@ -18,17 +18,17 @@ function oneEffect(id: string, fact: string, cut: Cut): Check {
 export const LOST: readonly Check[] = [
   oneEffect(
     "lost.within-request",
-    "A connection that ends within the request: the retry succeeds, with one effect.",
+    "A cut within the request: the retry succeeds, with one effect.",
     "within the request",
   ),
   oneEffect(
     "lost.after-request",
-    "A connection that ends after the request: the retry succeeds, with one effect.",
+    "A cut after the request: the retry succeeds, with one effect.",
     "after the request",
   ),
   oneEffect(
     "lost.within-answer",
-    "A connection that ends within the answer: the retry succeeds, with one effect.",
+    "A cut within the answer: the retry succeeds, with one effect.",
     "within the answer",
   ),
   {

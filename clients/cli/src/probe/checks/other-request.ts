@@ -89,7 +89,7 @@ export const OTHER_REQUEST: readonly Check[] = [
     "otherBody",
     async (scene, { first, other }) => await effectsAre(scene, 1, [first, other]),
   ),
-  kept("other.body-kept", "After a request with another body, the first one is still replayed.", "otherBody"),
+  kept("other.body-kept", "After another body, the first request is still replayed.", "otherBody"),
   underOneKey(
     "other.body-explained",
     "The refusal of another body has a body that explains it.",

@@ -19,7 +19,7 @@ export const REPLAYS: readonly Check[] = [
   },
   {
     id: "replay.marked",
-    fact: "The header that marks a replay is in the second answer, and not in the first.",
+    fact: "Only the second answer has the header that marks a replay.",
     needs: "replayHeader",
     async run(scene) {
       const name = scene.endpoint.replayHeader?.toLowerCase() ?? "";

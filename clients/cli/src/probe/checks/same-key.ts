@@ -13,7 +13,7 @@ async function twice(scene: Scene) {
 export const SAME_KEY: readonly Check[] = [
   {
     id: "same-key.effect",
-    fact: "A request that is sent twice has one effect.",
+    fact: "A request sent twice has one effect.",
     run: async (scene) => effectsAre(scene, 1, await twice(scene)),
   },
   {
@@ -27,7 +27,7 @@ export const SAME_KEY: readonly Check[] = [
   {
     id: "same-key.body",
     compares: true,
-    fact: "The second answer has the first one's body, byte by byte, with its fields in their order.",
+    fact: "The second answer has the first one's body, byte by byte.",
     async run(scene) {
       const [first, second] = await twice(scene);
       return holds(sameBody(first, second), `${brief(first)}, then ${brief(second)}`);
@@ -67,7 +67,7 @@ export const SAME_KEY: readonly Check[] = [
   },
   {
     id: "same-key.new-key",
-    fact: "The same body under a new key is a new operation, with an effect of its own.",
+    fact: "The same body under a new key has an effect of its own.",
     async run(scene) {
       const request = scene.request();
       const other = { ...request, headers: scene.request().headers };

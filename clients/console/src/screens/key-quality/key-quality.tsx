@@ -46,7 +46,7 @@ export default function KeyQualityScreen() {
 }
 
 function isSuspected(quality: KeyQuality): boolean {
-  return suspicionsOf(quality).ofKeys.length > 0;
+  return suspicionsOf(quality).shown.length > 0;
 }
 
 function Unsuspected({ qualities }: { readonly qualities: readonly KeyQuality[] }) {

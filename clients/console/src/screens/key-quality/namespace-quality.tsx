@@ -1,10 +1,10 @@
-import type {
+import {
   KeyDefect,
-  KeyEvidence,
-  KeyExample,
-  KeyQuality,
-  KeySuspicion,
-  UndecidedKeyDefect,
+  type KeyEvidence,
+  type KeyExample,
+  type KeyQuality,
+  type KeySuspicion,
+  type UndecidedKeyDefect,
 } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import { describeInsufficientData } from "@onceward/words/insufficient-data";
 import { defectTitle, measureWords, suspicionsOf } from "@onceward/words/key-quality-words";
@@ -22,7 +22,6 @@ import common from "../../styles/common.module.css";
 /** A namespace with suspicions: each with its advice, its evidence and examples. */
 export function NamespaceQuality({ quality }: { readonly quality: KeyQuality }) {
   const { namespace, claims, observedSince, undecided } = quality;
-  const { ofKeys } = suspicionsOf(quality);
   return (
     <section aria-label={namespace}>
       <h2>
@@ -31,7 +30,7 @@ export function NamespaceQuality({ quality }: { readonly quality: KeyQuality }) 
       <p className={common.quiet}>
         {formatNoun(claims, "claim", "claims")} since <Time at={observedSince} />
       </p>
-      {ofKeys.map((suspicion) => (
+      {suspicionsOf(quality).shown.map((suspicion) => (
         <Suspicion key={suspicion.defect} namespace={namespace} suspicion={suspicion} />
       ))}
       {undecided.length > 0 && (
@@ -53,7 +52,8 @@ function Suspicion({ namespace, suspicion: { defect, evidence, examples, advice 
   return (
     <article>
       <h3>
-        {defectTitle(defect)} <StateMark tone="attention" word="Suspected" />
+        {defectTitle(defect)}{" "}
+        {defect !== KeyDefect.RANDOM_ORDER && <StateMark tone="attention" word="Suspected" />}
       </h3>
       <p>{advice}</p>
       {evidence.slice(0, 1).map(({ measure, count, of }) => (

@@ -1,0 +1,153 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { expect, onTestFinished, test } from "vitest";
+import { readEndpoint } from "../../../clients/cli/src/probe/endpoint.ts";
+import { probeServer, SERVER_CHECKS } from "../../../clients/cli/src/probe/mcp/probe-server.ts";
+import type { Report } from "../../../clients/cli/src/probe/probe.ts";
+import * as sdk from "../../../clients/mcp-proxy/src/index.ts";
+import { listen } from "../../adapters/http/listen.ts";
+import { newDir } from "../../support/new-dir.ts";
+import { CHILD_ENVIRONMENT } from "../../support/processes/child-environment.ts";
+import { cliWith } from "../../support/processes/cli.ts";
+import { createTenant } from "../../support/servers/tenants.ts";
+import { useServer } from "../../support/servers/use-server.ts";
+import { httpServerOf } from "./mutant-mcp.ts";
+import { startService } from "./mutant-service.ts";
+
+const programOf = (file: URL) => `${process.execPath} ${fileURLToPath(file)}`;
+const world = useServer();
+const cli = cliWith({ PATH: process.env.PATH ?? "" });
+const BOUNDS = { requests: 2000, bytes: 64 * 1024 * 1024, seconds: 200, perSecond: 1e6, requestMs: 60_000 };
+
+/** Faults of the service that are those of calls. */
+const OF_SERVICE: Readonly<Record<string, string>> = {
+  "call.repeated": "same-key.effect",
+  "call.twins": "twins.2",
+  "call.other-arguments": "other.body-effect",
+};
+
+/** Starts a server that breaks one promise. Returns what can be said about its tool. */
+async function mutant(kind: "stdio" | "http", fault: string) {
+  const ofService = kind === "http" && fault === "call.restart" ? "error.restart" : OF_SERVICE[fault];
+  const origin = await startService(ofService);
+  const said = {
+    ...{ tools: ["create_charge"], allowWrites: true, lateMs: 0 },
+    body: '{"order":"{{id}}"}',
+    otherBody: '{"order":"{{id}}","amount":2}',
+    countUrl: `${origin}/count`,
+  };
+  if (kind === "stdio")
+    return readEndpoint({
+      ...said,
+      mcp: `${programOf(new URL("mutant-mcp.ts", import.meta.url))} ${origin} ${fault}`,
+    });
+  const { port, close } = await listen(httpServerOf(origin, fault));
+  onTestFinished(close);
+  const restart = [process.execPath, "-e", `await fetch('${origin}/restart', { method: 'POST' })`];
+  return readEndpoint({ ...said, mcp: `http://127.0.0.1:${port}/mcp`, restartCommand: restart });
+}
+
+async function failuresOf(kind: "stdio" | "http", fault: string, only?: readonly string[]) {
+  const reports = await probeServer(sdk, await mutant(kind, fault), {
+    env: CHILD_ENVIRONMENT,
+    bounds: BOUNDS,
+    ...(only && { only }),
+  });
+  return reports.flatMap(failuresIn);
+}
+
+function failuresIn(report: Report | undefined) {
+  const failures = report?.findings.filter(({ verdict }) => verdict.kind !== "passed");
+  return failures?.map(({ check, verdict }) => ({ id: check.id, ...verdict })) ?? [];
+}
+
+test.each(["stdio", "http"] as const)("a right server over %s passes every check", async (kind) => {
+  expect(await failuresOf(kind, "")).toEqual([]);
+});
+
+test.each(SERVER_CHECKS.map(({ id }) => id))(
+  "%s alone fails on a server that breaks this promise",
+  async (id) => {
+    const isOfList = id.startsWith("list.");
+    const failures = await failuresOf(isOfList ? "http" : "stdio", id, isOfList ? undefined : [id]);
+    expect(failures).toMatchObject([{ id, kind: "failed" }]);
+  },
+);
+
+test.each(["repeated", "twins", "restart", "other-arguments"])(
+  "call.%s fails over HTTP, too",
+  async (name) => {
+    const id = `call.${name}`;
+    expect(await failuresOf("http", id, [id])).toMatchObject([{ id, kind: "failed" }]);
+  },
+);
+
+test("our proxy before a server without keys passes every check of calls", async () => {
+  const dir = await newDir();
+  const policy = join(dir, "policy.json");
+  const ledger = join(dir, "ledger");
+  await writeFile(policy, JSON.stringify({ namespace: "tools", tools: { refund: { key: ["/order"] } } }));
+  await writeFile(ledger, "");
+  const { apiKey } = await createTenant(world.database);
+  const proxy = fileURLToPath(new URL("../../../clients/mcp-proxy/src/main.ts", import.meta.url));
+  const bank = `${programOf(new URL("../../adapters/mcp-proxy/bank.ts", import.meta.url))} ${ledger} stdio`;
+  const endpoint = readEndpoint({
+    mcp: `${process.execPath} --conditions=@onceward/source ${proxy} --policy ${policy} -- ${bank}`,
+    ...{ tools: ["refund"], allowWrites: true, lateMs: 0 },
+    body: '{"order":"{{id}}"}',
+    otherBody: '{"order":"{{id}}","reason":"late"}',
+    countCommand: ["sh", "-c", `wc -l < ${ledger}`],
+  });
+  const env = {
+    ...CHILD_ENVIRONMENT,
+    ONCEWARD_ADDRESS: `http://127.0.0.1:${world.server.grpcPort}`,
+    ONCEWARD_API_KEY: apiKey,
+  };
+  const [list, calls] = await probeServer(sdk, endpoint, { env, bounds: BOUNDS });
+  expect(failuresIn(list)).toMatchObject([{ id: "list.no-key", detail: "refund" }]);
+  expect([calls?.key, failuresIn(calls)]).toEqual(["the arguments", []]);
+});
+
+test("the command calls no tool without --allow-writes, and reports each tool with its key", async () => {
+  const { mcp = "", body, countUrl = "" } = await mutant("stdio", "call.repeated");
+  const args = ["probe", "--mcp", mcp, "--tools", "create_charge", "--arguments", body, "--json"];
+  const count = ["--count-url", countUrl, "--rate", "1000"];
+  const unasked = await cli(...args);
+  expect([unasked.exit, JSON.parse(unasked.stdout).endpoints]).toMatchObject([
+    0,
+    [{ url: mcp, checks: { 6: { check: "call.repeated", result: "skipped", detail: "needs allowWrites" } } }],
+  ]);
+  const called = await cli(...args, ...count, "--allow-writes", "--only", "call.repeated");
+  expect([called.exit, JSON.parse(called.stdout).endpoints[1]]).toMatchObject([
+    6,
+    { key: "/idempotency_key, by its name", checks: [{ detail: "2 effects instead of 1" }] },
+  ]);
+  expect(called.stdout).toContain("--tool-name 'create_charge' --tool-arg 'order=");
+  // Two calls to compare answers, and those of the check: none before.
+  expect(await (await fetch(countUrl)).text()).toBe("4");
+  const unknown = await cli(...args, "--allow-writes", "--tools", "nothing");
+  expect(unknown).toMatchObject({ exit: 2, stderr: expect.stringContaining("has no tool nothing") });
+  const keyless = ["probe", "--mcp", mcp, "--tools", "list_posts", "--allow-writes"];
+  expect(await cli(...keyless)).toMatchObject({ exit: 2, stderr: expect.stringContaining("--key-argument") });
+  expect(await cli("probe", "--mcp", mcp, "--dry-run")).toMatchObject({ exit: 2 });
+});
+
+test.each([
+  ["pages", 5, "more than 50 requests"],
+  ["flood", 5, "more than 4000000 bytes"],
+  ["huge", 3, "exceeded maximum size"],
+  ["silent", 3, "timed out"],
+  ["dies", 3, "Connection closed"],
+  ["refuses", 1, "no such method"],
+])("a server that is hostile by %s ends the probe", async (mode, exit, why) => {
+  const timeout = mode === "silent" ? "100" : "60000";
+  const bounds = ["--max-requests", "50", "--max-bytes", "4000000", "--timeout", timeout];
+  const ended = await cli(
+    "probe",
+    "--mcp",
+    `${programOf(new URL("hostile-mcp.ts", import.meta.url))} ${mode}`,
+    ...bounds,
+  );
+  expect(ended).toMatchObject({ exit, stderr: expect.stringContaining(why) });
+});
