@@ -8,7 +8,7 @@ import { screenshot } from "../support/console/screenshots.ts";
 import { seedOfRun } from "../support/console/seed.ts";
 import { useConsole } from "../support/console/use-console.ts";
 
-/** What is known of a namespace that is no suspicion of its keys. */
+/** What is known of a namespace that is not a suspicion of its keys. */
 const OTHERS: readonly KeyDefect[] = [KeyDefect.REPEATS_AFTER_EXPIRY, KeyDefect.RANDOM_ORDER];
 
 describeInBrowser("The screen Key quality", () => {

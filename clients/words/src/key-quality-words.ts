@@ -28,7 +28,7 @@ const MEASURES: Readonly<Record<string, string>> = {
   repeats_after_expiry: "Duplicates that came after the end of their record",
 };
 
-/** What key quality knows of a namespace that is no suspicion of its keys. */
+/** What key quality knows of a namespace that is not a suspicion of its keys. */
 const NOT_SUSPECTED: readonly KeyDefect[] = [KeyDefect.REPEATS_AFTER_EXPIRY, KeyDefect.RANDOM_ORDER];
 
 /**
