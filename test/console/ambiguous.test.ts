@@ -10,7 +10,7 @@ import { bytes, grant } from "../support/calls/verbs.ts";
 import { expectAccessible } from "../support/console/accessibility.ts";
 import { describeInBrowser } from "../support/console/chromium.ts";
 import { expectNoSidewaysScroll } from "../support/console/layout.ts";
-import { openConsole, untilLoaded } from "../support/console/open-console.ts";
+import { openConsole, untilLoaded, visit } from "../support/console/open-console.ts";
 import { screenshot } from "../support/console/screenshots.ts";
 import { useConsole } from "../support/console/use-console.ts";
 import { createApiKey, createTenant, partsOf } from "../support/servers/tenants.ts";
@@ -49,7 +49,7 @@ describeInBrowser("The queue of ambiguous records", () => {
 
   test("lists the oldest first, and resolves one record in each way", async () => {
     const keys = ["z-oldest", "y-released", "x-forgotten", "w-taken-over"];
-    const { admin, adminKey, caller } = await ambiguousTenant(keys);
+    const { tenant, admin, adminKey, caller } = await ambiguousTenant(keys);
     const page = await openConsole(server, {
       ...{ key: adminKey, path: "/ambiguous" },
       allowed: { statuses: [409, 400] },
@@ -59,6 +59,24 @@ describeInBrowser("The queue of ambiguous records", () => {
     expect(await listed.allInnerTexts()).toEqual(["z-oldest", "x-forgotten", "y-released", "w-taken-over"]);
     const oldest = page.getByRole("row").filter({ hasText: "z-oldest" });
     expect(await oldest.innerText()).toMatch(/payouts.*4m.*submitted.*\{"transfer": "tr_z-oldest"\}/s);
+    // One record is in the last fifth of its retention.
+    expect(await page.getByText("Ends soon").count()).toBe(0);
+    await database.query(
+      `update records set claimed_at = now() - interval '70 hours', expires_at = now() + interval '5 hours'
+        where tenant_id = $1 and key = $2`,
+      [tenant.id, "z-oldest"],
+    );
+    await page.reload();
+    await oldest.getByText("Ends soon").waitFor();
+    expect(await page.getByText("Ends soon").count()).toBe(1);
+    await page.getByText(/The first key ends in [45]h/).waitFor();
+    // Without a provider link, the list leads to the field.
+    await page.getByText("Set a provider link").getByRole("link", { name: NAMESPACE }).click();
+    await page.getByLabel("Provider link").waitFor();
+    await expect
+      .poll(() => page.evaluate(() => document.activeElement?.id))
+      .toBe(await page.getByLabel("Provider link").getAttribute("id"));
+    await visit(page, "/ambiguous");
     const ofOne = page.getByRole("row").filter({ hasText: /worker-0 2 records, the oldest 4m ago/ });
     await ofOne.getByRole("link", { name: "All of this owner" }).waitFor();
 
@@ -198,6 +216,7 @@ describeInBrowser("The queue of ambiguous records", () => {
     await page.keyboard.press("Space");
     expect(await page.getByLabel("Select payout-10").isChecked()).toBe(false);
     await page.getByText("49 records selected").waitFor();
+    await page.getByText("It happened: also if it failed permanently.").waitFor();
     await click(page.getByRole("button", { name: "It happened" }));
     await page.keyboard.type("paid, says the bank");
     await screenshot(page, "ambiguous-decision");
@@ -291,6 +310,7 @@ describeInBrowser("The queue of ambiguous records", () => {
     await dialog.getByText("1 did not happen").waitFor();
     await dialog.getByText("1 skipped: without an answer").waitFor();
     await dialog.getByText("1 skipped: not ambiguous").waitFor();
+    await dialog.getByRole("heading", { name: "Result of the 2 that happened" }).waitFor();
     await expectAccessible(page);
     await screenshot(page, "ambiguous-import");
     await dialog.getByLabel("Reason").fill("the bank's list");

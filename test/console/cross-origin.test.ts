@@ -137,7 +137,7 @@ describeInBrowser("A page of another origin", () => {
 
     expect(await page.context().cookies(origin)).toEqual(cookies);
     const own = await openConsole(server, { key: adminKey });
-    await own.getByRole("banner").getByText(seedOfRun().tenant).waitFor();
+    await own.getByRole("banner").getByText(seedOfRun().tenant, { exact: true }).waitFor();
   });
 
   test("cannot show the console in a frame", async () => {

@@ -58,6 +58,9 @@ describeInBrowser("The screen Home", () => {
     expect(await page.getByRole("link", { name: "Decide", exact: true }).getAttribute("href")).toBe(
       "/console/ambiguous",
     );
+    expect(await check("Misspelt namespaces").innerText()).toMatch(
+      /paymnets is not declared, and similar to payments/,
+    );
     expect(main).toMatch(/duplicates stopped in 24 h, of [\d,]+ claims/s);
     expect(main).toMatch(/Nothing found\s.*unfinished jobs/);
 
@@ -85,7 +88,7 @@ describeInBrowser("The screen Home", () => {
     expect(sizes.length).toBeGreaterThan(3);
     expect(firstLoad).toBeLessThanOrEqual(MAX_FIRST_LOAD_BYTES);
 
-    await page.getByRole("link", { name: "webhooks" }).click();
+    await check("Retention too short").getByRole("link", { name: "webhooks" }).click();
     await untilLoaded(page);
     expect(new URL(page.url()).pathname).toBe("/console/namespaces/webhooks");
   });
@@ -130,7 +133,12 @@ describeInBrowser("The screen Home", () => {
     const refused = page.getByRole("row").filter({ hasText: /refused because no room for records is left/i });
     await expect
       .poll(() => claim("order-3").then(() => refused.first().innerText()), { timeout: 30_000 })
-      .toMatch(/^Refused because no room .*\d+\s+checkout\s+charges\s+2 records\s+Ask the operator/s);
+      .toMatch(/^Refused because no room .*\d+\s+checkout\s+charges\s+2 records/s);
+    // What to do is said only here, with the place to do it.
+    const advice = page.getByRole("cell").filter({ hasText: "Ask the operator" });
+    expect(await advice.getByRole("link").getAttribute("href")).toBe(
+      "/console/namespaces/charges#keyRetention",
+    );
     await expectAccessible(page);
     await screenshot(page, "refused");
     await page.setViewportSize({ width: 390, height: 800 });

@@ -46,7 +46,7 @@ describeInBrowser("A newcomer with npm start and npm run lab -- traffic", () => 
     );
     await page.getByLabel("API key").fill(printedKey);
     await page.getByRole("button", { name: "Sign in" }).click();
-    await page.getByRole("banner").getByText("demo").waitFor();
+    await page.getByRole("banner").getByText("demo", { exact: true }).waitFor();
     await planting;
 
     const startedAtMs = performance.now();

@@ -71,7 +71,7 @@ describeInBrowser("The sign-in page", () => {
     await field.fill(key);
     await page.getByRole("button", { name: "Sign in" }).click();
     await page.waitForURL("**/console/audit?outcome=DENIED");
-    await page.getByRole("banner").getByText(tenant.name).waitFor();
+    await page.getByRole("banner").getByText(tenant.name, { exact: true }).waitFor();
 
     const [cookie, ...others] = await page.context().cookies();
     expect(others).toEqual([]);
@@ -93,7 +93,7 @@ describeInBrowser("The sign-in page", () => {
 
     await page.getByLabel("API key").fill(other.key);
     await page.keyboard.press("Enter");
-    await page.getByRole("banner").getByText(other.tenant.name).waitFor();
+    await page.getByRole("banner").getByText(other.tenant.name, { exact: true }).waitFor();
     await untilLoaded(page);
   });
 
@@ -160,7 +160,7 @@ describeInBrowser("The sign-in page", () => {
     const sub = hostileName("actor");
     issuer.person = { sub, onceward_tenant: tenant.name, onceward_role: "TENANT_ADMIN" };
     await issuerLink.click();
-    await page.getByRole("banner").getByText(tenant.name).waitFor();
+    await page.getByRole("banner").getByText(tenant.name, { exact: true }).waitFor();
     await expectHarmless(page, "actor");
     expect(new URL(page.url()).pathname).toBe("/console/audit");
     const [cookie, ...others] = await page.context().cookies();

@@ -6,15 +6,12 @@ import {
   TenantAdminService,
 } from "@onceward/client/proto";
 import { InvalidArgumentError } from "commander";
-import { ACTIONS_WITHOUT_RPC } from "#words/audit-actions";
+import { ACTIONS, actionOf } from "#words/audit-actions";
 import { didYouMean } from "./similar.ts";
 
 const RPCS = [TenantAdminService, OperatorService, IdempotencyService, IdentityService].flatMap(
   ({ methods }) => methods,
 );
-
-/** A refused call is audited as well, so the name of any RPC can be an action. */
-const ACTIONS = [...new Set([...RPCS.map(({ name }) => name), ...ACTIONS_WITHOUT_RPC])].sort();
 
 /**
  * Returns the action of audit events that a text names, in any case.
@@ -23,8 +20,8 @@ const ACTIONS = [...new Set([...RPCS.map(({ name }) => name), ...ACTIONS_WITHOUT
  */
 export function parseAction(text: string): string {
   const typed = text.toLowerCase();
-  const action = ACTIONS.find((name) => name.toLowerCase() === typed);
-  if (action !== undefined) return action;
+  const action = actionOf(text);
+  if (action) return action;
   const containing = ACTIONS.filter((name) => typed !== "" && name.toLowerCase().includes(typed));
   const hint = containing.length > 0 ? ` Did you mean ${containing.join(", ")}?` : didYouMean(text, ACTIONS);
   throw new InvalidArgumentError(

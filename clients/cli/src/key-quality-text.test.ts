@@ -50,3 +50,11 @@ test("a list of namespaces says what is suspected in each", () => {
   expect(describeQuality(nothing)).toContain("no claim yet");
   expect(describeQuality(nothing)).toContain("Nothing is suspected.");
 });
+
+test("late duplicates are not suspected of the keys, and lead to the advice on the retention", () => {
+  const suspicions = [{ defect: KeyDefect.REPEATS_AFTER_EXPIRY, advice: "Use a longer key retention." }];
+  const late = create(KeyQualitySchema, { namespace: "charges", suspicions });
+  expect(QUALITY_COLUMNS.map(([, cell]) => cellText(cell(late))).at(-1)).toBe("nothing");
+  expect(describeQuality(late)).toContain("Nothing is suspected.");
+  expect(describeQuality(late)).toContain("Use a longer key retention.\n  onceward advice charges\n");
+});

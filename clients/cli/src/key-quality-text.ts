@@ -1,6 +1,6 @@
 import { KeyDefect, type KeyEvidence, type KeyQuality, type KeySuspicion } from "@onceward/client/proto";
 import { describeInsufficientData } from "#words/insufficient-data";
-import { defectTitle, measureWords } from "#words/key-quality-words";
+import { defectTitle, measureWords, suspicionsOf } from "#words/key-quality-words";
 import { type Column, enumName } from "./output.ts";
 import { formatMoment, Moment } from "./times.ts";
 
@@ -11,24 +11,25 @@ export const QUALITY_COLUMNS: readonly Column<KeyQuality>[] = [
   ["OBSERVED SINCE", ({ observedSince }) => new Moment(observedSince), "wide"],
   [
     "SUSPECTED",
-    ({ suspicions }) => suspicions.map(({ defect }) => defectName(defect)).join(", ") || "nothing",
+    (quality) =>
+      suspicionsOf(quality)
+        .ofKeys.map(({ defect }) => defectName(defect))
+        .join(", ") || "nothing",
     "text",
   ],
 ];
 
 /** Returns what is known about the keys of a namespace. */
-export function describeQuality({
-  namespace,
-  claims,
-  observedSince,
-  suspicions,
-  undecided,
-}: KeyQuality): string {
+export function describeQuality(quality: KeyQuality): string {
+  const { namespace, claims, observedSince, undecided } = quality;
+  const { ofKeys, late, random } = suspicionsOf(quality);
   const since = observedSince === undefined ? "no claim yet" : `since ${formatMoment(observedSince)}`;
   return [
     `Keys in ${namespace}: ${claims.toLocaleString("en")} ${claims === 1n ? "claim" : "claims"}, ${since}. Intervals hold with 95 %.\n`,
-    ...suspicions.map(describeSuspicion),
-    ...(suspicions.length === 0 ? ["Nothing is suspected.\n"] : []),
+    ...ofKeys.map(describeSuspicion),
+    ...(ofKeys.length === 0 ? ["Nothing is suspected.\n"] : []),
+    ...(random ? [describeSuspicion(random).replace("Suspected: ", "")] : []),
+    ...(late ? [`${defectTitle(late.defect)}: ${late.advice}\n  onceward advice ${namespace}\n`] : []),
     ...undecided.map(({ defect, insufficient }) =>
       insufficient === undefined
         ? ""

@@ -1,4 +1,4 @@
-import { KeyDefect } from "@onceward/client/proto";
+import { KeyDefect, type KeyQuality } from "@onceward/client/proto";
 
 /** Each defect in a few words. */
 const DEFECT_TITLES: Readonly<Record<KeyDefect, string>> = {
@@ -27,6 +27,24 @@ const MEASURES: Readonly<Record<string, string>> = {
   without_fingerprint: "Claims without a fingerprint",
   repeats_after_expiry: "Duplicates that came after the end of their record",
 };
+
+/** What key quality knows of a namespace that is not a suspicion of its keys. */
+const NOT_SUSPECTED: readonly KeyDefect[] = [KeyDefect.REPEATS_AFTER_EXPIRY, KeyDefect.RANDOM_ORDER];
+
+/**
+ * Returns what is suspected of the keys of a namespace, and apart from it that duplicates come late, which says something about its
+ * retention, and that its keys are random, which are right and cost more.
+ */
+export function suspicionsOf({ suspicions }: Pick<KeyQuality, "suspicions">) {
+  const one = (wanted: KeyDefect) => suspicions.find(({ defect }) => defect === wanted);
+  return {
+    ofKeys: suspicions.filter(({ defect }) => !NOT_SUSPECTED.includes(defect)),
+    late: one(KeyDefect.REPEATS_AFTER_EXPIRY),
+    random: one(KeyDefect.RANDOM_ORDER),
+    /** What the keys are asked about: without the late duplicates. */
+    shown: suspicions.filter(({ defect }) => defect !== KeyDefect.REPEATS_AFTER_EXPIRY),
+  };
+}
 
 /** Returns a defect's title; one of a newer server has the first. */
 export function defectTitle(defect: KeyDefect): string {

@@ -72,7 +72,7 @@ function consequenceOf(quota: keyof typeof REFUSED, how: Fullness, isDryRun: boo
     case "not limited":
       return "Nothing is refused.";
     case "not counted":
-      return "The count begins with the quota: whether it is used up is known seconds later.";
+      return `The count begins with the quota: whether it is used up is known seconds later.${isDryRun ? "" : " A quota dry run shows it without a refusal."}`;
     case "within":
       return "Nothing is refused now.";
     case "near":

@@ -27,6 +27,8 @@ interface Cause {
   /** As in "12 refused by the rate limit". */
   readonly phrase: string;
   readonly remedy: string;
+  /** The field of a namespace's policy that the remedy names. */
+  readonly field?: "keyRetention" | "resultRetention" | "defaultLease";
 }
 
 const LATER = "Ask the operator for a higher limit";
@@ -43,15 +45,18 @@ export const CAUSES: Readonly<Record<RefusalCounter, Cause>> = {
   },
   refusedByRecords: {
     phrase: "refused because no room for records is left",
-    remedy: `${LATER}, or shorten the key retention.`,
+    remedy: `${LATER}, or shorten a key retention that is longer than needed: a duplicate that comes later runs again.`,
+    field: "keyRetention",
   },
   refusedByBytes: {
     phrase: "refused because no room for results is left",
-    remedy: `${LATER}, store smaller results, or shorten the result retention.`,
+    remedy: `${LATER}, store smaller results, or shorten the result retention: later duplicates get no result.`,
+    field: "resultRetention",
   },
   lateKeysRefused: {
     phrase: "refused because the key is too old",
     remedy: "Find out whether the effects happened; a longer key retention accepts later duplicates.",
+    field: "keyRetention",
   },
   mismatches: {
     phrase: "refused because the key belongs to another request",
@@ -60,6 +65,7 @@ export const CAUSES: Readonly<Record<RefusalCounter, Cause>> = {
   fenced: {
     phrase: "refused because a newer claim has the key",
     remedy: "The worker came back after its lease: give it a longer lease, or extend it.",
+    field: "defaultLease",
   },
   wouldBeRefused: { phrase: "beyond a quota that only counts", remedy: LATER },
 };

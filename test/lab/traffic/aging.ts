@@ -36,6 +36,8 @@ export interface Aging {
   placeHours(seconds: number): Promise<void>;
   /** Moves the counts of the present day back. */
   placeDay(days: number): Promise<void>;
+  /** Takes the tenant's calls out of what is known of the last hour by minutes: those of the past were made in it. */
+  forgetMinutes(): Promise<void>;
   /** Returns the claims that are stored as counted in the present hour. */
   countedClaims(): Promise<number>;
 }
@@ -81,6 +83,12 @@ update insight_key_days set day = day - $3::int * interval '1 day'
         },
         [tenantId, NAMESPACE_NAMES, days, beganAtMs],
       );
+    },
+    async forgetMinutes() {
+      for (const table of ["usage_minutes", "usage_now"])
+        await pool.run({ name: `forget_${table}`, text: `update ${table} set counts = counts - $1::text` }, [
+          String(tenantId),
+        ]);
     },
     async countedClaims() {
       const [row] = await pool.run<{ claims: number }>(

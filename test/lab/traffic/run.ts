@@ -101,6 +101,7 @@ export async function plantTraffic(
       if (day % DAYS_PER_LINE === 1) onProgress(`  ${day === 1 ? "yesterday" : `${day} days ago`}`);
     },
   });
+  await aging.forgetMinutes();
   onProgress(`The present: ${liveMs / 1000} s of traffic at ${dev.address} ...`);
   const caller = createCaller(dev.address, callerKey, signal);
   await liveInPresent({ ...common, caller, durationMs: liveMs });

@@ -3,6 +3,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import {
   createTenantAdmin,
   KeyDefect,
@@ -109,6 +110,13 @@ test("what the traffic plants is found, and nothing else", { timeout: 2 * LIMIT_
   }
   const lateIn = planted.namespaces.filter(({ repeats }) => repeats.some(({ late }) => late));
   expect(lateIn.map(({ name }) => name)).toEqual(["payments", "webhooks"]);
+
+  // The minutes of the last hour and its hours say the same of the present: the past was not in them.
+  const sum = (counted: readonly { readonly claims: bigint }[]) =>
+    counted.reduce((all, { claims }) => all + claims, 0n);
+  const after = timestampFromMs(Date.now() - 7_200_000);
+  const minutes = sum((await admin.getUsageNow({})).minutes);
+  expect(minutes).toBeLessThanOrEqual(sum((await admin.getUsage({ after, pageSize: 1_000 })).hours));
 
   const undeclared = planted.namespaces.filter(({ declared }) => !declared).map(({ name }) => name);
   expect((await admin.listUndeclaredNamespaces({})).names).toEqual([EXAMPLE_NAMESPACE, ...undeclared]);

@@ -154,7 +154,12 @@ function readAtPointer(marks: readonly Mark[], read: ReadoutProps["read"]) {
 function ReadoutText({ mark }: { readonly mark: Mark | undefined }) {
   return (
     <p className={`${common.note} ${styles.legend}`} aria-hidden="true">
-      {mark?.label ?? "Point at the picture, or use the arrow keys, to read its numbers."}
+      {mark?.label ?? (
+        <>
+          Point at the picture<span className={common.keys}>, or use the arrow keys,</span> to read its
+          numbers.
+        </>
+      )}
     </p>
   );
 }

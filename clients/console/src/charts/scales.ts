@@ -68,18 +68,8 @@ export function roundTicks(max: number): readonly number[] {
 
 /** Round durations, the more telling ones first: a narrow chart skips the later ones. */
 const TICKS_MS = [
-  DAY_MS,
-  HOUR_MS,
-  MINUTE_MS,
-  7 * DAY_MS,
-  SECOND_MS,
-  30 * DAY_MS,
-  6 * HOUR_MS,
-  10 * MINUTE_MS,
-  10 * SECOND_MS,
-  90 * DAY_MS,
-  3 * DAY_MS,
-  400 * DAY_MS,
+  ...[DAY_MS, HOUR_MS, MINUTE_MS, 7 * DAY_MS, SECOND_MS, 30 * DAY_MS, 6 * HOUR_MS, 10 * MINUTE_MS],
+  ...[10 * SECOND_MS, 90 * DAY_MS, 3 * DAY_MS, 400 * DAY_MS],
 ];
 
 /** Returns the round durations of a scale that are at least `apart` pixels apart, the shortest first. */

@@ -1,5 +1,5 @@
 import { MAX_REASON_BYTES } from "@onceward/gen/limits.ts";
-import { type FormEvent, type ReactNode, useState } from "react";
+import { type FormEvent, type PropsWithChildren, type ReactNode, useState } from "react";
 import common from "../styles/common.module.css";
 import { Dialog } from "./dialog.tsx";
 import { bytesProblem, TextArea, TextField } from "./field.tsx";
@@ -81,6 +81,38 @@ export function ConfirmDialog({
         </div>
       </form>
     </Dialog>
+  );
+}
+
+interface DialogButtonProps {
+  /** The button, such as "Delete the tenant". */
+  readonly action: string;
+  readonly look?: "plain" | "primary" | "rare" | "danger";
+  /** The dialog, until it calls `close`. */
+  readonly dialog: (close: () => void) => ReactNode;
+}
+
+/** A button that opens a dialog. */
+export function DialogButton({ action, look, dialog }: DialogButtonProps) {
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <>
+      <button type="button" data-look={look} onClick={() => setOpen(true)}>
+        {action}
+      </button>
+      {isOpen && dialog(() => setOpen(false))}
+    </>
+  );
+}
+
+/** The last part of a screen: deletes what the screen shows. The children say what is removed. */
+export function DeletePart({ children, ...button }: PropsWithChildren<DialogButtonProps>) {
+  return (
+    <section>
+      <h2>Delete</h2>
+      <p>{children}</p>
+      <DialogButton look="danger" {...button} />
+    </section>
   );
 }
 

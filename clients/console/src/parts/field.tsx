@@ -57,7 +57,8 @@ interface FrameProps extends FieldProps {
   readonly children: (shared: Shared) => ReactNode;
 }
 
-function Field({ label, help, problem, children }: FrameProps) {
+/** The frame of a field: label, help or problem, and the control among the children. */
+export function Field({ label, help, problem, children }: FrameProps) {
   const id = useId();
   const isRefused = problem !== undefined;
   return (

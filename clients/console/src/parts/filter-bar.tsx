@@ -23,7 +23,13 @@ const NARROW = "(max-width: 44rem)";
 export function FilterBar({ more, children }: FilterBarProps) {
   const search = useQueryText();
   const [, navigate] = useLocation();
-  const [isNarrow] = useState(() => window.matchMedia(NARROW).matches);
+  const [isNarrow, setNarrow] = useState(() => window.matchMedia(NARROW).matches);
+  useEffect(() => {
+    const width = window.matchMedia(NARROW);
+    const follow = () => setNarrow(width.matches);
+    width.addEventListener("change", follow);
+    return () => width.removeEventListener("change", follow);
+  }, []);
 
   function submit(event: FormEvent<HTMLFormElement>): void {
     event.preventDefault();

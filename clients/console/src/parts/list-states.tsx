@@ -1,4 +1,3 @@
-import type { UseQueryResult } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import { formatDuration } from "../format/duration.ts";
 import { type Failure, readFailure } from "../session/failure.ts";
@@ -30,7 +29,7 @@ export function Loading({ rows }: { readonly rows: number }) {
 }
 
 interface UnansweredProps {
-  readonly query: Pick<UseQueryResult, "error" | "refetch">;
+  readonly query: { readonly error: Error | null; readonly refetch: () => unknown };
   readonly rows: number;
 }
 

@@ -6,21 +6,26 @@ import { useSession } from "../session/session.ts";
 /** As many as a person reads beside a field. */
 const MAX_NAMES = 10;
 
+/** Returns the first namespaces by name: the declared ones, and those that only have records. Unless it is enabled, nothing is read. */
+export function useFirstNamespaces(request: { namePrefix?: string; pageSize: number }, enabled: boolean) {
+  const declared = useQuery(TenantAdminService.method.listNamespaces, request, { enabled });
+  const undeclared = useQuery(TenantAdminService.method.listUndeclaredNamespaces, request, { enabled });
+  return {
+    lists: enabled ? [declared, undeclared] : [],
+    declared: declared.data?.namespaces.map(({ name }) => name) ?? [],
+    undeclared: undeclared.data?.names ?? [],
+  };
+}
+
 /**
  * Returns some namespaces that begin with a text, declared or with records, by name; `isKnown`: the server has answered. Without a
  * text, and for a session that is limited to namespaces, it does not ask.
  */
 export function useNamespaceNames(prefix: string) {
   const { namespaces: own } = useSession();
-  const request = { namePrefix: prefix, pageSize: MAX_NAMES };
   const enabled = own.length === 0 && NAMESPACE_PATTERN.test(prefix);
-  const declared = useQuery(TenantAdminService.method.listNamespaces, request, { enabled });
-  const undeclared = useQuery(TenantAdminService.method.listUndeclaredNamespaces, request, { enabled });
-  const names = [
-    ...own.filter((name) => prefix !== "" && name.startsWith(prefix)),
-    ...(declared.data?.namespaces ?? []).map(({ name }) => name),
-    ...(undeclared.data?.names ?? []),
-  ];
-  const isKnown = !enabled || (declared.data !== undefined && undeclared.data !== undefined);
-  return { names: names.sort().slice(0, MAX_NAMES), isKnown };
+  const first = useFirstNamespaces({ namePrefix: prefix, pageSize: MAX_NAMES }, enabled);
+  const allowed = own.filter((name) => prefix !== "" && name.startsWith(prefix));
+  const names = [...allowed, ...first.declared, ...first.undeclared].sort();
+  return { names: names.slice(0, MAX_NAMES), isKnown: first.lists.every(({ data }) => data !== undefined) };
 }

@@ -5,6 +5,7 @@ import type { UpdateTenantResponse } from "@onceward/gen/onceward/v1/tenant_admi
 import type { Tenant } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { useId } from "react";
 import { FormFrame } from "../form/form-frame.tsx";
+import { TypedInput } from "../form/typed-input.tsx";
 import { type Form, useForm } from "../form/use-form.ts";
 import { useNotice } from "../parts/notice.tsx";
 import common from "../styles/common.module.css";
@@ -161,9 +162,8 @@ interface PolicyRowProps {
 }
 
 /** A field of a policy: its own value to type, the inherited one, and the one in force. */
-function PolicyRow(props: PolicyRowProps) {
-  const { field, text, savedText, isChanged, inForce, tenantOwn, problem, type } = props;
-  const { label, help } = POLICY_FIELDS[field];
+function PolicyRow({ field, text, savedText, isChanged, inForce, tenantOwn, problem, type }: PolicyRowProps) {
+  const { label, help, kind } = POLICY_FIELDS[field];
   const id = useId();
   return (
     <div className={styles.row} data-changed={isChanged}>
@@ -174,7 +174,12 @@ function PolicyRow(props: PolicyRowProps) {
         </div>
       </div>
       <div className={styles.own}>
-        <OwnValue {...props} id={id} />
+        <TypedInput
+          {...{ id, kind, value: text, type, unset: "inherited" }}
+          ref={window.location.hash === `#${field}` ? focus : undefined}
+          aria-invalid={problem !== undefined}
+          aria-describedby={`${id}-help ${id}-problem`}
+        />
         <div className={common.row}>
           {text !== "" && (
             <button type="button" data-look="link" onClick={() => type("")}>
@@ -203,33 +208,9 @@ function PolicyRow(props: PolicyRowProps) {
   );
 }
 
-function OwnValue({ field, text, problem, type, id }: PolicyRowProps & { readonly id: string }) {
-  const { choices } = POLICY_FIELDS[field].kind;
-  const shared = {
-    id,
-    value: text,
-    "aria-invalid": problem !== undefined,
-    "aria-describedby": `${id}-help ${id}-problem`,
-  };
-  if (choices === undefined) {
-    return (
-      <input
-        {...shared}
-        autoComplete="off"
-        spellCheck={false}
-        placeholder="inherited"
-        onChange={(event) => type(event.target.value)}
-      />
-    );
-  }
-  return (
-    <select {...shared} onChange={(event) => type(event.target.value)}>
-      <option value="">inherited</option>
-      {choices.map((value) => (
-        <option key={value}>{value}</option>
-      ))}
-    </select>
-  );
+/** The field that the address names is shown, and ready to type in. */
+function focus(field: HTMLElement | null): void {
+  field?.focus();
 }
 
 function inheritedWords(field: PolicyField, tenantOwn: PolicyText | undefined) {

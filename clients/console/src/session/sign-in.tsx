@@ -1,6 +1,7 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { type FormEvent, useId, useLayoutEffect, useRef, useState } from "react";
+import { type FormEvent, useId, useLayoutEffect, useRef } from "react";
 import { useLocation, useSearchParams } from "wouter";
+import { useAction } from "../parts/confirm-dialog.tsx";
 import { Brand } from "../shell/frame.tsx";
 import common from "../styles/common.module.css";
 import styles from "../styles/shell.module.css";
@@ -45,32 +46,26 @@ export function SignIn() {
 function ApiKeyForm({ returnPath }: { readonly returnPath: string }) {
   const [, navigate] = useLocation();
   const queryClient = useQueryClient();
-  const [refusal, setRefusal] = useState<string>();
-  const [waiting, setWaiting] = useState(false);
+  const { error, waiting, run } = useAction();
   const field = useRef<HTMLInputElement>(null);
   const id = useId();
-  useLayoutEffect(() => field.current?.focus(), []);
+  // At first, and after a refusal.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a refusal moves the focus.
+  useLayoutEffect(() => field.current?.focus(), [error]);
 
-  async function submit(event: FormEvent): Promise<void> {
+  async function enter(): Promise<void> {
+    await signIn(field.current?.value.trim() ?? "");
+    queryClient.clear();
+    beginSession();
+    navigate(returnPath, { replace: true });
+  }
+  function submit(event: FormEvent): void {
     event.preventDefault();
-    const input = field.current;
-    if (input === null || waiting) return;
-    setWaiting(true);
-    try {
-      await signIn(input.value.trim());
-      input.value = "";
-      queryClient.clear();
-      beginSession();
-      navigate(returnPath, { replace: true });
-    } catch (error) {
-      setRefusal(describeRefusal(error));
-      input.focus();
-      setWaiting(false);
-    }
+    if (!waiting) void run(enter);
   }
 
   return (
-    <form onSubmit={(event) => void submit(event)}>
+    <form onSubmit={submit}>
       <label htmlFor={id}>API key</label>
       <input
         ref={field}
@@ -80,7 +75,7 @@ function ApiKeyForm({ returnPath }: { readonly returnPath: string }) {
         spellCheck={false}
         required
         maxLength={200}
-        aria-invalid={refusal !== undefined}
+        aria-invalid={error !== undefined}
         aria-describedby={`${id}-help ${id}-refusal`}
       />
       <p id={`${id}-help`} className={common.quiet}>
@@ -88,7 +83,7 @@ function ApiKeyForm({ returnPath }: { readonly returnPath: string }) {
         <code>.onceward/admin.key</code>; else an administrator creates one under API keys.
       </p>
       <p id={`${id}-refusal`} role="alert" className={common.problem}>
-        {refusal}
+        {error !== undefined && describeRefusal(error)}
       </p>
       <button type="submit" aria-disabled={waiting}>
         {waiting ? "Signing in" : "Sign in"}

@@ -94,12 +94,12 @@ function SearchBox() {
 
   return (
     <search className={styles.search}>
-      <form onSubmit={submit}>
+      <form onSubmit={submit} data-key="/">
         <input
           ref={field}
           type="search"
           aria-label={ofTenants ? "Search tenants" : "Search records"}
-          placeholder={ofTenants ? "Tenant  /" : "Key, owner, fingerprint or request id  /"}
+          placeholder={ofTenants ? "Tenant" : "Key, owner, fingerprint or request id"}
           maxLength={MAX_KEY_BYTES}
           autoComplete="off"
           spellCheck={false}
@@ -114,7 +114,7 @@ const MENU_ID = "menu";
 
 /** Who is signed in, what this browser prefers, and the ways out. */
 function Menu() {
-  const { actor, kind, expiresAt } = useSession();
+  const { actor, kind, expiresAt, tenant } = useSession();
   const [theme, setTheme] = usePreference("theme");
   const [times, setTimes] = usePreference("times");
   const [isAsking, setAsking] = useState(false);
@@ -123,6 +123,7 @@ function Menu() {
     <>
       <div id={MENU_ID} popover="auto" className={styles.menu}>
         <p>
+          {tenant && <b>{tenant}: </b>}
           {kind === "key" ? "API key" : "Token of"} <code>{actor}</code>
           {expiresAt !== undefined && (
             <>

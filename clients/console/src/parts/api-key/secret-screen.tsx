@@ -1,5 +1,6 @@
 import { type ComponentType, type ReactNode, useState } from "react";
 import { Screen } from "../../shell/screen.tsx";
+import { DialogButton } from "../confirm-dialog.tsx";
 import { type CreateProps, type NewSecret, SecretPanel } from "./secret-panel.tsx";
 
 interface SecretScreenProps {
@@ -16,18 +17,14 @@ interface SecretScreenProps {
  * when the screen is left.
  */
 export function SecretScreen({ title, lead, action, form: Form, children }: SecretScreenProps) {
-  const [isCreating, setCreating] = useState(false);
   const [secret, setSecret] = useState<NewSecret>();
   const actions = (
-    <button type="button" onClick={() => setCreating(true)}>
-      {action}
-    </button>
+    <DialogButton action={action} dialog={(close) => <Form created={setSecret} close={close} />} />
   );
   return (
     <Screen {...{ title, lead, actions }}>
       {secret !== undefined && <SecretPanel secret={secret} hide={() => setSecret(undefined)} />}
       {children(setSecret)}
-      {isCreating && <Form created={setSecret} close={() => setCreating(false)} />}
     </Screen>
   );
 }

@@ -2,11 +2,13 @@ import { MAX_CHECKPOINT_NAME_BYTES, MAX_OWNER_BYTES } from "@onceward/gen/limits
 import type { Record } from "@onceward/gen/onceward/v1/record_pb.ts";
 import { reconciliationFile } from "@onceward/words/answers";
 import { recordHref } from "@onceward/words/record-address";
+import { endsSoon } from "@onceward/words/record-lease";
 import { useState } from "react";
 import { Link, useSearch } from "wouter";
 import { commandLine } from "../../format/command.ts";
 import { readPayload } from "../../format/payload.ts";
 import { formatCount, formatNoun, formatSize } from "../../format/quantity.ts";
+import { DialogButton } from "../../parts/confirm-dialog.tsx";
 import { CliHint } from "../../parts/copy-button.tsx";
 import { type Column, type Columns, DataTable, type RowGroup } from "../../parts/data-table.tsx";
 import { download } from "../../parts/download.ts";
@@ -15,10 +17,12 @@ import { FilterBar, NamespaceField, TimeField } from "../../parts/filter-bar.tsx
 import { Pager } from "../../parts/list.tsx";
 import { Empty, Unanswered } from "../../parts/list-states.tsx";
 import { LookupLink } from "../../parts/lookup-link.tsx";
+import { NamespaceLinks } from "../../parts/namespace-links.tsx";
 import { useNotice } from "../../parts/notice.tsx";
 import { hereWith, usePageToken, useQueryText, withParameters } from "../../parts/pages.ts";
-import type { ResolutionKind } from "../../parts/resolution/resolution.ts";
+import { RESOLUTIONS, type ResolutionKind } from "../../parts/resolution/resolution.ts";
 import { ResolveButtons, useResolution } from "../../parts/resolution/resolve-dialog.tsx";
+import { StateMark } from "../../parts/state-mark.tsx";
 import { Time } from "../../parts/time.tsx";
 import { UserText } from "../../parts/user-text.tsx";
 import { useAmbiguousCount } from "../../parts/work-counts.ts";
@@ -28,7 +32,7 @@ import { useShortcut } from "../../shell/use-shortcut.ts";
 import common from "../../styles/common.module.css";
 import styles from "../../styles/screens.module.css";
 import { AnswersDialog } from "./answers-dialog.tsx";
-import { FILTERS, type Filters, linksOf, useReadAll, whichOf } from "./filters.ts";
+import { FILTERS, type Filters, LINK_FIELD, linksOf, useReadAll, whichOf } from "./filters.ts";
 import { MatchingDialog } from "./matching-dialog.tsx";
 import { groupsOf, useQueue, useQueueFilters } from "./queue.ts";
 import { Settled } from "./settled.tsx";
@@ -38,7 +42,6 @@ const KINDS = ["complete", "release", "forget"] as const;
 /** The queue of ambiguous records, by owner: rows are chosen, and decided about together or by a file of answers. */
 export default function Ambiguous() {
   const filters = useQueueFilters();
-  const [isImporting, setImporting] = useState(false);
   const readAll = useReadAll(filters);
   const notify = useNotice();
   async function save(): Promise<void> {
@@ -63,9 +66,10 @@ export default function Ambiguous() {
           <button type="button" onClick={() => void save()}>
             Export keys
           </button>
-          <button type="button" onClick={() => setImporting(true)}>
-            Import answers…
-          </button>
+          <DialogButton
+            action="Import answers…"
+            dialog={(close) => <AnswersDialog readAll={readAll} close={close} />}
+          />
         </>
       }
     >
@@ -82,7 +86,6 @@ export default function Ambiguous() {
       </FilterBar>
       <Settled />
       <Queue key={useSearch()} filters={filters} />
-      {isImporting && <AnswersDialog readAll={readAll} close={() => setImporting(false)} />}
     </Screen>
   );
 }
@@ -105,6 +108,11 @@ function Queue({ filters }: { readonly filters: Filters }) {
       rows,
     };
   });
+  const links = linksOf(list.data);
+  const unlinked = [...new Set(records.map(({ namespace }) => namespace))].filter((name) => !links.has(name));
+  const [first] = records
+    .map((each) => each.expiresAt)
+    .toSorted((a, b) => Number((a?.seconds ?? 0n) - (b?.seconds ?? 0n)));
   const command = commandOf(filters);
   const isEmpty = records.length === 0 && nextPageToken === "";
   return (
@@ -121,11 +129,14 @@ function Queue({ filters }: { readonly filters: Filters }) {
         <DataTable
           caption={
             <>
-              {counted(records)}.{" "}
+              {counted(records)}. The first key ends <Time at={first} />: its next claim then runs.{" "}
+              {unlinked.length > 0 && "Set a provider link to look each up: "}
+              <NamespaceLinks names={unlinked} field={LINK_FIELD} />
+              {unlinked.length > 0 && ". "}
               <span className={common.keys}>J and K lead from row to row, X selects, Y and N answer.</span>
             </>
           }
-          columns={columnsOf(linksOf(list.data))}
+          columns={columnsOf(links)}
           rows={groups.flatMap(({ rows }) => rows)}
           groups={groups}
           rowKey={keyOf}
@@ -196,6 +207,11 @@ function Decision({ records, filters, isOffered, clear }: DecisionProps) {
                 : `${chosen} selected`}
           </span>
           {isAll ? <ResolveButtons kinds={KINDS} ask={setKind} /> : buttons}
+          {(isAll || records.length > 0) && (
+            <span className={common.quiet}>
+              {RESOLUTIONS.complete.answer}: also if it failed permanently.
+            </span>
+          )}
           <button type="button" data-look="link" onClick={() => setAll(!isAll)}>
             {isAll ? "Only selected ones" : `${all} that match`}
           </button>
@@ -218,6 +234,15 @@ function columnsOf(links: ReadonlyMap<string, string>): Columns<Record> {
     ["Key", ({ key }) => <UserText>{key}</UserText>],
     ["Namespace", ({ namespace }) => namespace],
     ["Ambiguous since", ({ leaseExpiresAt }) => <Time at={leaseExpiresAt} />],
+    [
+      "Key kept until",
+      (record) => (
+        <>
+          <Time at={record.expiresAt} />{" "}
+          {endsSoon(record, new Date()) && <StateMark tone="attention" word="Ends soon" />}
+        </>
+      ),
+    ],
     [
       "Last checkpoint",
       ({ checkpoint }) => (checkpoint === undefined ? "none" : <UserText>{checkpoint.name}</UserText>),

@@ -41,7 +41,7 @@ export function AnswersDialog({
   const { done, resolveEach } = useResolveEach(keep);
   const notify = useNotice();
   const answered = preview?.matched.answered ?? [];
-  const happened = answered.some((each) => each.happened);
+  const happened = answered.filter((each) => each.happened).length;
 
   async function read(file: File | undefined): Promise<void> {
     setPreview(undefined);
@@ -81,7 +81,7 @@ export function AnswersDialog({
       isValid={
         answered.length > 0 &&
         preview?.problems.length === 0 &&
-        (!happened || isResolvable("complete", result))
+        (happened === 0 || isResolvable("complete", result))
       }
       act={act}
       close={close}
@@ -98,7 +98,12 @@ export function AnswersDialog({
         {preview !== undefined && <PreviewText preview={preview} />}
         {done > 0 && `${done} of ${answered.length}`}
       </div>
-      {happened && <ResultFields draft={result} change={setResult} />}
+      {happened > 0 && (
+        <>
+          <h3>Result of the {happened} that happened</h3>
+          <ResultFields draft={result} change={setResult} />
+        </>
+      )}
     </ConfirmDialog>
   );
 }

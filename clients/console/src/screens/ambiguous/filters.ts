@@ -43,6 +43,9 @@ export function filterWords({ namespace, owner, checkpoint, before }: Filters): 
   return parts.filter(Boolean).join(", ");
 }
 
+/** The field of a namespace's policy that has the link to its provider. */
+export const LINK_FIELD = "providerLink";
+
 /** Returns the links to providers of a page of records, by namespace. */
 export function linksOf({ providerLinks }: ListRecordsResponse): ReadonlyMap<string, string> {
   return new Map(Object.entries(providerLinks));

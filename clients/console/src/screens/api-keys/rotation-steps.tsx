@@ -7,7 +7,7 @@ import { formatDuration } from "../../format/duration.ts";
 import { type Expiry, ExpiryField, expiryField } from "../../parts/api-key/create-key-dialog.tsx";
 import { LastUse, RevokeKeyDialog } from "../../parts/api-key/key-table.tsx";
 import type { NewSecret } from "../../parts/api-key/secret-panel.tsx";
-import { useAction } from "../../parts/confirm-dialog.tsx";
+import { DialogButton, useAction } from "../../parts/confirm-dialog.tsx";
 import { ActionError, Empty, Unanswered } from "../../parts/list-states.tsx";
 import { hereWith } from "../../parts/pages.ts";
 import { type Mark, StateMark } from "../../parts/state-mark.tsx";
@@ -32,7 +32,6 @@ const ORDER: readonly RotationStep["kind"][] = ["create", "switch", "wait", "rev
 /** The steps of a rotation: which is done, and what the next one needs. */
 export function RotationSteps({ old, keys, successor, created }: RotationStepsProps) {
   const now = useNow();
-  const [isRevoking, setRevoking] = useState(false);
   const revoke = useRevokeKey();
   const step = rotationStep(old, successor, now);
   const isBefore = (kind: RotationStep["kind"]) => ORDER.indexOf(step.kind) < ORDER.indexOf(kind);
@@ -80,17 +79,14 @@ export function RotationSteps({ old, keys, successor, created }: RotationStepsPr
                 Possible at any time, such as when the key was stolen; callers that still use it are refused.
               </p>
             )}
-            <button
-              type="button"
-              data-look={step.kind === "revoke" ? "danger" : "rare"}
-              onClick={() => setRevoking(true)}
-            >
-              Revoke {old.id}
-            </button>
+            <DialogButton
+              action={`Revoke ${old.id}`}
+              look={step.kind === "revoke" ? "danger" : "rare"}
+              dialog={(close) => <RevokeKeyDialog apiKey={old} revoke={revoke} close={close} />}
+            />
           </>
         )}
       </Step>
-      {isRevoking && <RevokeKeyDialog apiKey={old} revoke={revoke} close={() => setRevoking(false)} />}
     </ol>
   );
 }

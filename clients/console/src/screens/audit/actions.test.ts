@@ -1,29 +1,10 @@
-import { IdempotencyService } from "@onceward/gen/onceward/v1/idempotency_pb.ts";
 import { expect, it } from "vitest";
-import {
-  ACTION_OPTIONS,
-  actionOf,
-  actionWords,
-  CALLER_ACTIONS,
-  denialWords,
-  deniedWords,
-  unknownAction,
-} from "./actions.ts";
+import { ACTION_OPTIONS, actionWords, denialWords, deniedWords, unknownAction } from "./actions.ts";
 
 it("the actions are those of every service, sorted by their words", () => {
-  expect(CALLER_ACTIONS).toEqual(IdempotencyService.methods.map(({ name }) => name));
   expect(ACTION_OPTIONS).toMatchObject({ UpdateNamespace: "Changed namespace", SignIn: "Signed in" });
   const words = Object.values(ACTION_OPTIONS);
   expect(words).toEqual(words.toSorted((a, b) => a.localeCompare(b)));
-});
-
-it.each([
-  ["", ""],
-  ["updatenamespace", "UpdateNamespace"],
-  ["Claim", "Claim"],
-  ["update", undefined],
-])("%j in the address is the action %j", (text, action) => {
-  expect(actionOf(text)).toBe(action);
 });
 
 it("an unknown action is refused with those that it may mean", () => {

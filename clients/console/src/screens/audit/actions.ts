@@ -1,7 +1,4 @@
-import { IdentityService } from "@onceward/gen/onceward/v1/identity_pb.ts";
-import { OperatorService } from "@onceward/gen/onceward/v1/operator_pb.ts";
-import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
-import { ACTIONS_WITHOUT_RPC } from "@onceward/words/audit-actions";
+import { ACTIONS } from "@onceward/words/audit-actions";
 
 /** The verbs of actions, as a person says what was done. A verb that is missing here is said as it is. */
 const DONE: Readonly<Record<string, string>> = {
@@ -43,34 +40,12 @@ export function denialWords(denial: string): string {
   return denial.toLowerCase().replaceAll("_", " ");
 }
 
-/** The calls of services, whose descriptors are not in the page. */
-export const CALLER_ACTIONS = [
-  ...["Claim", "Complete", "Release", "ExtendLease", "Lookup", "Batch", "BatchStream"],
-] as const;
-
-/** A refused call is audited as well, so the name of any RPC can be an action. */
-const ACTIONS: readonly string[] = [
-  ...new Set([
-    ...[TenantAdminService, OperatorService, IdentityService].flatMap(({ methods }) =>
-      methods.map(({ name }) => name),
-    ),
-    ...CALLER_ACTIONS,
-    ...ACTIONS_WITHOUT_RPC,
-  ]),
-];
-
 /** Every action of the audit by its name, with its words; sorted by them. */
 export const ACTION_OPTIONS: Readonly<Record<string, string>> = Object.fromEntries(
   ACTIONS.map((action) => [action, actionWords(action)] as const).toSorted(([, a], [, b]) =>
     a.localeCompare(b),
   ),
 );
-
-/** Returns the action that the address names, in any case; "" for none. Undefined: there is no such action. */
-export function actionOf(text: string): string | undefined {
-  const typed = text.toLowerCase();
-  return typed === "" ? "" : ACTIONS.find((action) => action.toLowerCase() === typed);
-}
 
 /** Returns why a text is not an action, with the actions that contain it. */
 export function unknownAction(text: string): string {

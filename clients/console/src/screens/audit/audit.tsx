@@ -1,16 +1,16 @@
 import { MAX_AUDIT_ACTOR_BYTES, MAX_AUDIT_TARGET_BYTES } from "@onceward/gen/limits.ts";
+import { actionOf } from "@onceward/words/audit-actions";
 import { asTitle } from "../../format/quantity.ts";
 import { SelectField, TextField } from "../../parts/field.tsx";
 import { FilterBar, TimeField, useFilters } from "../../parts/filter-bar.tsx";
-import { List } from "../../parts/list.tsx";
+import { List, usePage } from "../../parts/list.tsx";
 import { usePageToken } from "../../parts/pages.ts";
 import { type Role, useSession } from "../../session/session.ts";
 import { Screen } from "../../shell/screen.tsx";
-import { ACTION_OPTIONS, actionOf, unknownAction } from "./actions.ts";
+import { ACTION_OPTIONS, unknownAction } from "./actions.ts";
 import { EventList } from "./event-list.tsx";
 import { ExportButtons } from "./export-buttons.tsx";
-import { commandOf, FILTERS, type Filters } from "./filters.ts";
-import { useAuditPage } from "./use-audit-client.ts";
+import { commandOf, FILTERS, type Filters, requestOf, useEventList } from "./filters.ts";
 
 /** The screen "Audit": who changed what, and which calls were refused. Operators see it for all tenants. */
 export default function Audit() {
@@ -20,7 +20,7 @@ export default function Audit() {
   return (
     <Screen
       title="Audit"
-      lead="Changes that were made, and changes that were refused. An event is never altered, and is kept for 400 days unless the operator chose another time."
+      lead="Changes that were made, and changes that were refused. Onceward never alters an event, and keeps it for 400 days unless the operator chose another time."
     >
       <FilterBar>
         {fieldsOf(role).map(({ name, placeholder, maxLength }) => (
@@ -75,7 +75,7 @@ function fieldsOf(role: Role) {
 function Events({ filters }: { readonly filters: Filters }) {
   const { role } = useSession();
   const { token } = usePageToken();
-  const page = useAuditPage(filters, { pageToken: token });
+  const page = usePage(useEventList(), requestOf(filters));
   const isFiltered = token !== "" || FILTERS.some((name) => filters[name] !== "");
   return (
     <List

@@ -1,3 +1,4 @@
+import { callUnaryMethod, useTransport } from "@connectrpc/connect-query";
 import { useState } from "react";
 import { formatCount, formatNoun } from "../../format/quantity.ts";
 import { download } from "../../parts/download.ts";
@@ -6,8 +7,7 @@ import { useNotice } from "../../parts/notice.tsx";
 import { readPages } from "../../parts/pages.ts";
 import common from "../../styles/common.module.css";
 import { type ExportFormat, exportText } from "./export-format.ts";
-import type { Filters } from "./filters.ts";
-import { useListEvents } from "./use-audit-client.ts";
+import { type Filters, requestOf, useEventList } from "./filters.ts";
 
 /** The server's largest page. */
 const PAGE_SIZE = 1_000;
@@ -27,7 +27,9 @@ interface Running {
 
 /** Saves the events that match the filters as a file. The page makes it from pages of the list: nothing is kept on the server. */
 export function ExportButtons({ filters }: { readonly filters: Filters }) {
-  const listEvents = useListEvents();
+  const list = useEventList();
+  const transport = useTransport();
+  const request = { ...requestOf(filters), pageSize: PAGE_SIZE };
   const notify = useNotice();
   const [running, setRunning] = useState<Running>();
   const [error, setError] = useState<unknown>();
@@ -38,7 +40,8 @@ export function ExportButtons({ filters }: { readonly filters: Filters }) {
     setError(undefined);
     try {
       const { rows: events, isCut } = await readPages(
-        (pageToken) => listEvents(filters, { pageSize: PAGE_SIZE, pageToken }, controller.signal),
+        (pageToken) =>
+          callUnaryMethod(transport, list, { ...request, pageToken }, { signal: controller.signal }),
         (page) => page.events,
         { max: MAX_EXPORTED, progressed: (count) => setRunning({ count, controller }) },
       );

@@ -16,7 +16,7 @@ it("every filter of the address is in the request and in the command of the role
     after,
   };
   expect(requestOf(filters)).toEqual({
-    ...{ actor: "", action: "", target: "namespace a", outcome: AuditEvent_Outcome.DENIED },
+    ...{ tenant: "acme", actor: "", action: "", target: "namespace a", outcome: AuditEvent_Outcome.DENIED },
     withoutSignIns: false,
     after: timestampFromDate(new Date(after)),
   });

@@ -1,19 +1,14 @@
+import { OperatorService } from "@onceward/gen/onceward/v1/operator_pb.ts";
+import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import { AuditEvent_Outcome } from "@onceward/gen/onceward/v1/tenant_pb.ts";
+import { actionOf } from "@onceward/words/audit-actions";
 import { commandLine } from "../../format/command.ts";
 import { timestampOf } from "../../parts/filter-bar.tsx";
-import type { Role } from "../../session/session.ts";
-import { actionOf } from "./actions.ts";
+import { type Role, useSession } from "../../session/session.ts";
 
 /** The filters of the list, as the address names them. `tenant` is the operator's. */
 export const FILTERS = [
-  "tenant",
-  "actor",
-  "action",
-  "target",
-  "outcome",
-  "signins",
-  "after",
-  "before",
+  ...["tenant", "actor", "action", "target", "outcome", "signins", "after", "before"],
 ] as const;
 
 /** The filters of the address; "" where there is none. */
@@ -24,12 +19,13 @@ const OUTCOMES: ReadonlyMap<string, AuditEvent_Outcome> = new Map([
   ["denied", AuditEvent_Outcome.DENIED],
 ]);
 
-/** Returns the fields that the lists of tenants and operators share; the tenant's has no `tenant`. */
-export function requestOf({ actor, action, target, outcome, signins, after, before }: Filters) {
+/** Returns the request of a list's page, the operator's. */
+export function requestOf({ tenant, actor, action, target, outcome, signins, after, before }: Filters) {
   const from = timestampOf(after);
   const to = timestampOf(before);
   return {
     ...{
+      tenant,
       actor,
       action: actionOf(action) ?? action,
       target,
@@ -40,6 +36,13 @@ export function requestOf({ actor, action, target, outcome, signins, after, befo
     ...(from && { after: from }),
     ...(to && { before: to }),
   };
+}
+
+/** Returns the list of events of the session's role, newest first. That of operators has one filter more, which the other one skips. */
+export function useEventList() {
+  const { role } = useSession();
+  const { method } = role === "OPERATOR" ? OperatorService : TenantAdminService;
+  return method.listAuditEvents as typeof OperatorService.method.listAuditEvents;
 }
 
 /** Returns the command that lists the same events. */

@@ -36,13 +36,6 @@ export function Doctor({ diagnosis }: { readonly diagnosis: ReturnType<typeof us
   );
 }
 
-/** The worst of doctor's findings as a mark; undefined: it has not answered, or found nothing that matters. */
-export function worstFinding(diagnosis: DiagnoseResponse | undefined): Mark | undefined {
-  const [worst] = diagnosis?.findings ?? [];
-  if (worst === undefined || worst.severity <= Finding_Severity.INFO) return undefined;
-  return { tone: markOf(worst).tone, word: titleOf(worst) };
-}
-
 /** An id of a finding or a check as a phrase: "hot_share_low" is "Hot share low". */
 function titleOf({ id }: Pick<Finding, "id">): string {
   return asTitle(id.replaceAll("_", " "));

@@ -1,7 +1,7 @@
 import { useQuery } from "@connectrpc/connect-query";
-import { Finding_Severity, OperatorService } from "@onceward/gen/onceward/v1/operator_pb.ts";
+import { type Finding, Finding_Severity, OperatorService } from "@onceward/gen/onceward/v1/operator_pb.ts";
 import type { ReactNode } from "react";
-import { formatCount } from "../../format/quantity.ts";
+import { formatCount, formatNoun } from "../../format/quantity.ts";
 import { StateMark } from "../../parts/state-mark.tsx";
 import { useLiveInterval } from "../../shell/live.ts";
 
@@ -14,11 +14,18 @@ export function useDiagnosis() {
   return useQuery(OperatorService.method.diagnose, {}, { staleTime: FRESH_MS, refetchInterval });
 }
 
-/** How many errors doctor finds, or else warnings: the worst is its first. */
-export default function FleetCount(): ReactNode {
-  const { findings = [] } = useDiagnosis().data ?? {};
+/** Returns how many errors doctor finds, or else warnings: the worst come first. Undefined: neither, or it has not answered. */
+export function worstOf(findings: readonly Finding[] = []) {
   const worst = findings[0]?.severity ?? Finding_Severity.INFO;
-  const count = formatCount(findings.filter(({ severity }) => severity === worst).length);
-  const tone = worst === Finding_Severity.ERROR ? "bad" : "attention";
-  return worst > Finding_Severity.INFO && <StateMark tone={tone} word={count} />;
+  if (worst <= Finding_Severity.INFO) return undefined;
+  const count = findings.filter(({ severity }) => severity === worst).length;
+  const [tone, name] =
+    worst === Finding_Severity.ERROR ? (["bad", "error"] as const) : (["attention", "warning"] as const);
+  return { tone, count, word: formatNoun(count, name, `${name}s`) };
+}
+
+/** The number of the worst findings, for the navigation. */
+export default function FleetCount(): ReactNode {
+  const worst = worstOf(useDiagnosis().data?.findings);
+  return worst && <StateMark tone={worst.tone} word={formatCount(worst.count)} />;
 }

@@ -20,8 +20,8 @@ import { useLiveInterval } from "../../shell/live.ts";
 import { Screen } from "../../shell/screen.tsx";
 import common from "../../styles/common.module.css";
 import styles from "../../styles/screens.module.css";
-import { Doctor, worstFinding } from "./doctor.tsx";
-import { useDiagnosis } from "./fleet-count.tsx";
+import { Doctor } from "./doctor.tsx";
+import { useDiagnosis, worstOf } from "./fleet-count.tsx";
 import { Replicas } from "./replicas.tsx";
 
 const PAGE_SIZE = 100;
@@ -70,7 +70,11 @@ function Content() {
   const answer = [`${formatRate(perSecond)} operations a second`, ...nowOf(busiest.data?.tenants ?? [])];
   return (
     <div aria-busy={list.isPlaceholderData}>
-      <Degraded replicas={[...here, ...replicas]} answer={answer} finding={worstFinding(diagnosis.data)} />
+      <Degraded
+        replicas={[...here, ...replicas]}
+        answer={answer}
+        finding={worstOf(diagnosis.data?.findings)}
+      />
       {list.error !== null && <ErrorState error={list.error} retry={list.refetch} />}
       {list.data !== undefined && (
         <>

@@ -1,18 +1,16 @@
 import { timestampDate, timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { useQuery } from "@connectrpc/connect-query";
 import { Record_State } from "@onceward/gen/onceward/v1/record_pb.ts";
-import {
-  KeyDefect,
-  ListRecordsRequest_Order,
-  TenantAdminService,
-} from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
+import { ListRecordsRequest_Order, TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import { AuditEvent_Outcome, type UsageNow } from "@onceward/gen/onceward/v1/tenant_pb.ts";
-import { defectTitle } from "@onceward/words/key-quality-words";
+import { defectTitle, suspicionsOf } from "@onceward/words/key-quality-words";
 import { ALL_REFUSALS, type RefusalCounts, refusalWords, refusedCount } from "@onceward/words/refusals";
+import { similarName } from "@onceward/words/similar-names";
 import type { ReactNode } from "react";
 import { formatDuration } from "../../format/duration.ts";
 import { asTitle, formatCount, formatNoun, inSentence } from "../../format/quantity.ts";
 import { NamespaceLinks } from "../../parts/namespace-links.tsx";
+import { useFirstNamespaces } from "../../parts/namespace-names.ts";
 import type { Mark } from "../../parts/state-mark.tsx";
 import { Time, useNow } from "../../parts/time.tsx";
 import { useAmbiguousCount, useUnfinishedJobs } from "../../parts/work-counts.ts";
@@ -63,6 +61,10 @@ function checkOf(
   const isAnswered = questions.every(({ data }) => data !== undefined);
   if (isAnswered) return { name, href, finding: find(), isStale: failed !== undefined };
   return { name, href, finding: failed && unanswered(failed.error) };
+}
+
+function isPartial(lists: ReturnType<typeof useFirstNamespaces>["lists"]): boolean {
+  return lists.some(({ data }) => data?.nextPageToken !== "");
 }
 
 /** Returns the finding of a check that found nothing. One that looked at a part has not said that all is well. */
@@ -161,25 +163,30 @@ export function useJobCheck(): Check {
   });
 }
 
+/** Namespaces that are not declared, and whose names are similar to those of declared ones. */
+export function useMisspeltCheck(namespace: string): Check {
+  const { lists, declared, undeclared } = useFirstNamespaces({ pageSize: ADVISED_AT_ONCE }, namespace === "");
+  return checkOf("Misspelt namespaces", "/namespaces?list=undeclared", lists, () => {
+    const similar = undeclared.flatMap((name) => {
+      const other = similarName(name, declared);
+      return other === undefined ? [] : [`${name} is not declared, and similar to ${other}`];
+    });
+    if (similar.length === 0) return noneOf(declared.length + undeclared.length, isPartial(lists));
+    return { tone: "attention", word: formatCount(similar.length), detail: `${similar.join("; ")}.` };
+  });
+}
+
 /** Namespaces whose retention is too short. `namespace` "" looks at the first ones by name. */
 export function useRetentionCheck(namespace: string): Check {
-  const { listNamespaces, listUndeclaredNamespaces } = TenantAdminService.method;
-  const options = { enabled: namespace === "" };
-  const declared = useQuery(listNamespaces, { pageSize: ADVISED_AT_ONCE }, options);
-  const undeclared = useQuery(listUndeclaredNamespaces, { pageSize: ADVISED_AT_ONCE }, options);
-  const listedNames = [
-    ...(declared.data?.namespaces.map(({ name }) => name) ?? []),
-    ...(undeclared.data?.names ?? []),
-  ];
-  const lists = namespace === "" ? [declared, undeclared] : [];
+  const { lists, declared, undeclared } = useFirstNamespaces({ pageSize: ADVISED_AT_ONCE }, namespace === "");
+  const listedNames = [...declared, ...undeclared];
   const isListed = lists.every(({ data }) => data !== undefined);
   const advised = useAdvice(namespace === "" ? listedNames : [namespace], isListed);
   const isAdvised = advised.every(({ advice, error }) => advice !== undefined || error !== undefined);
   const questions = [...lists, { data: isAdvised || undefined, error: null }];
   return checkOf("Retention too short", "/namespaces", questions, () => {
     const short = advised.filter(({ advice }) => advice?.verdict === "too short");
-    const isPart =
-      listedNames.length > ADVISED_AT_ONCE || lists.some(({ data }) => data?.nextPageToken !== "");
+    const isPart = listedNames.length > ADVISED_AT_ONCE || isPartial(lists);
     if (short.length === 0) return noneOf(advised.length, isPart);
     const word = formatNoun(short.length, "namespace", "namespaces");
     const detail = (
@@ -198,20 +205,13 @@ export function useKeyCheck(namespace: string): Check {
   const listed = useQuery(TenantAdminService.method.getKeyQuality, { namespace, pageSize: ADVISED_AT_ONCE });
   return checkOf("Suspicious keys", "/key-quality", [listed], () => {
     const { namespaces = [], nextPageToken = "" } = listed.data ?? {};
-    // A retention that is too short has a check of its own, and random keys are right.
-    const others: readonly KeyDefect[] = [KeyDefect.REPEATS_AFTER_EXPIRY, KeyDefect.RANDOM_ORDER];
-    const suspected = namespaces
-      .map(({ suspicions, ...each }) => ({
-        ...each,
-        suspicions: suspicions.filter(({ defect }) => !others.includes(defect)),
-      }))
-      .filter(({ suspicions }) => suspicions.length > 0);
+    const suspected = namespaces.filter((quality) => suspicionsOf(quality).ofKeys.length > 0);
     const isPart = nextPageToken !== "";
     const scope = isPart ? ` Of the first ${namespaces.length} namespaces.` : "";
     if (suspected.length === 0) return noneOf(namespaces.length, isPart);
-    const defects = suspected.map(({ namespace: name, suspicions }) => {
-      const titles = suspicions.map(({ defect }) => inSentence(defectTitle(defect)));
-      return `${name}: ${titles.join(", ")}`;
+    const defects = suspected.map((quality) => {
+      const titles = suspicionsOf(quality).ofKeys.map(({ defect }) => inSentence(defectTitle(defect)));
+      return `${quality.namespace}: ${titles.join(", ")}`;
     });
     const word = formatNoun(suspected.length, "namespace", "namespaces");
     const headline = `The keys of ${word} look wrong`;

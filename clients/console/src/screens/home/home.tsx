@@ -22,6 +22,7 @@ import {
   useDenialCheck,
   useJobCheck,
   useKeyCheck,
+  useMisspeltCheck,
   useRetentionCheck,
 } from "./checks.tsx";
 import { type Bar, lastOf, RANGES, type Range, totalOf } from "./hours.ts";
@@ -40,6 +41,7 @@ export default function Home() {
     useAmbiguousCheck(namespace),
     useRetentionCheck(namespace),
     useKeyCheck(namespace),
+    useMisspeltCheck(namespace),
     useDenialCheck(),
     useJobCheck(),
   ];
@@ -51,9 +53,9 @@ export default function Home() {
   // The rows' heights are not known before: nothing moves if all of them come at once. Later changes stay in place.
   const [wasAnswered, setAnswered] = useState(false);
   const isTrafficAnswered =
-    (recent.bars !== undefined || recent.error !== undefined) &&
+    (recent.bars !== undefined || recent.error !== null) &&
     (now !== undefined || nowError !== null) &&
-    (!isIdle || month !== undefined || monthError !== undefined);
+    (!isIdle || month !== undefined || monthError !== null);
   if (!wasAnswered && isTrafficAnswered && checks.every(({ finding }) => finding !== undefined))
     setAnswered(true);
   const { title, worst } = useTitle(checks, wasAnswered, isUnused);
@@ -207,9 +209,9 @@ function DuplicatesStopped({ bars, now }: { readonly bars: readonly Bar[]; reado
 }
 
 function Chart({ recent, range }: { readonly recent: RecentUse; readonly range: Range }) {
-  const { bars, isCut, error, retry } = recent;
+  const { bars, isCut, error, refetch } = recent;
   if (bars === undefined) {
-    return error === undefined ? <OutcomesLoading /> : <ErrorState error={error} retry={retry} />;
+    return error === null ? <OutcomesLoading /> : <ErrorState error={error} retry={refetch} />;
   }
   if (bars.every(({ claims, refused }) => claims + refused === 0)) {
     return <Empty command="onceward usage show">No claim came in {lastOf(range)}.</Empty>;

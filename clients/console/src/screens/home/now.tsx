@@ -1,9 +1,10 @@
 import { durationMs } from "@bufbuild/protobuf/wkt";
 import type { UsageNow } from "@onceward/gen/onceward/v1/tenant_pb.ts";
-import { rateWords, refusalWords } from "@onceward/words/refusals";
+import { rateWords, refusedCount } from "@onceward/words/refusals";
 import { formatLatency } from "@onceward/words/words";
 import { formatCount, formatRate } from "../../format/quantity.ts";
 import { DataTable } from "../../parts/data-table.tsx";
+import { NamespaceLinks } from "../../parts/namespace-links.tsx";
 
 /** Returns the last minute in words. */
 export function nowWords(now: UsageNow): string {
@@ -20,10 +21,10 @@ export function NowTable({ namespaces }: { readonly namespaces: readonly UsageNo
       rows={namespaces.slice(0, MAX_ROWS)}
       rowKey={({ namespace }) => namespace}
       columns={[
-        ["Namespace", ({ namespace }) => namespace || "Without one"],
+        ["Namespace", ({ namespace: of }) => (of ? <NamespaceLinks names={[of]} /> : "Without one")],
         ["Claims a second", ({ claimsPerSecond }) => formatRate(claimsPerSecond), "number"],
         ["Duplicates stopped", ({ duplicates }) => formatCount(duplicates), "number"],
-        ["Refused", (now) => refusalWords(now).join(", ") || "–"],
+        ["Refused", (now) => formatCount(refusedCount(now)), "number"],
         ["p50", ({ medianLatency }) => latency(medianLatency), "number"],
         ["p99", ({ p99Latency }) => latency(p99Latency), "number"],
       ]}

@@ -21,8 +21,8 @@ export interface RecentUse {
   readonly bars: readonly Bar[] | undefined;
   /** More hours exist than the page reads: the newest are missing. */
   readonly isCut: boolean;
-  readonly error: unknown;
-  readonly retry: () => unknown;
+  readonly error: Error | null;
+  readonly refetch: () => unknown;
 }
 
 /** Returns what happens now in a namespace, or in all; read again every few seconds. */
@@ -65,8 +65,8 @@ export function useRecentHours(namespace: string, range: Exclude<Range, "1h">, e
       ? sumByBar([...closed.data.rows, ...open.data.hours].map(ofHour), barOf(now, range), range)
       : undefined,
     isCut: isAnswered && (closed.data.isCut || open.data.nextPageToken !== ""),
-    error: closed.error ?? open.error ?? undefined,
-    retry: () => Promise.all([closed.refetch(), open.refetch()]),
+    error: closed.error ?? open.error,
+    refetch: () => Promise.all([closed.refetch(), open.refetch()]),
   };
 }
 
@@ -76,8 +76,6 @@ export function useRecentMinutes(namespace: string): RecentUse {
   const { data, error, refetch } = useUsageNow(namespace);
   return {
     bars: data && sumByBar(data.minutes.map(ofMinute), barOf(now, "1h"), "1h"),
-    isCut: false,
-    error: error ?? undefined,
-    retry: refetch,
+    ...{ isCut: false, error, refetch },
   };
 }

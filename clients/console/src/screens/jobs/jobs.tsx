@@ -1,6 +1,6 @@
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import type { RecordJob } from "@onceward/gen/onceward/v1/tenant_pb.ts";
-import { isUnfinished, titleOf } from "@onceward/words/job-words";
+import { titleOf } from "@onceward/words/job-words";
 import { formatNoun } from "../../format/quantity.ts";
 import { type Columns, DataTable } from "../../parts/data-table.tsx";
 import { List, usePage } from "../../parts/list.tsx";
@@ -40,7 +40,7 @@ export default function Jobs() {
       >
         {({ jobs }) => (
           <DataTable
-            caption={`${formatNoun(jobs.filter(isUnfinished).length, "unfinished job", "unfinished jobs")} on this page`}
+            caption={`${formatNoun(jobs.length, "job", "jobs")} on this page, newest first`}
             columns={COLUMNS}
             rows={jobs}
             rowKey={({ id }) => String(id)}

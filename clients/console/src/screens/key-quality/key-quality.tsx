@@ -1,4 +1,5 @@
 import { type KeyQuality, TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
+import { suspicionsOf } from "@onceward/words/key-quality-words";
 import { Link } from "wouter";
 import { commandLine } from "../../format/command.ts";
 import { formatCount } from "../../format/quantity.ts";
@@ -44,14 +45,14 @@ export default function KeyQualityScreen() {
   );
 }
 
-function isSuspected({ suspicions }: KeyQuality): boolean {
-  return suspicions.length > 0;
+function isSuspected(quality: KeyQuality): boolean {
+  return suspicionsOf(quality).shown.length > 0;
 }
 
 function Unsuspected({ qualities }: { readonly qualities: readonly KeyQuality[] }) {
   return (
     <section>
-      <h2>Nothing suspicious so far</h2>
+      <h2>No suspicion about their keys so far</h2>
       <DataTable
         caption="Namespaces without a suspicion so far: checks in the fourth column have too few claims"
         columns={[
@@ -59,7 +60,7 @@ function Unsuspected({ qualities }: { readonly qualities: readonly KeyQuality[] 
           ["Claims", ({ claims }) => formatCount(claims), "number"],
           ["Counted since", ({ observedSince }) => <Time at={observedSince} form="absolute" />],
           ["Too early to say", ({ undecided }) => <Undecided undecided={undecided} />],
-          ["Policy", ({ namespace }) => <Link href={`/namespaces/${namespace}`}>Show the policy</Link>],
+          ["Retention", ({ namespace }) => <Link href={`/namespaces/${namespace}`}>Long enough?</Link>],
         ]}
         rows={qualities}
         rowKey={({ namespace }) => namespace}

@@ -1,13 +1,13 @@
-import type {
+import {
   KeyDefect,
-  KeyEvidence,
-  KeyExample,
-  KeyQuality,
-  KeySuspicion,
-  UndecidedKeyDefect,
+  type KeyEvidence,
+  type KeyExample,
+  type KeyQuality,
+  type KeySuspicion,
+  type UndecidedKeyDefect,
 } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import { describeInsufficientData } from "@onceward/words/insufficient-data";
-import { defectTitle, measureWords } from "@onceward/words/key-quality-words";
+import { defectTitle, measureWords, suspicionsOf } from "@onceward/words/key-quality-words";
 import { recordHref } from "@onceward/words/record-address";
 import { Link } from "wouter";
 import { formatHex } from "../../format/payload.ts";
@@ -21,7 +21,7 @@ import common from "../../styles/common.module.css";
 
 /** A namespace with suspicions: each with its advice, its evidence and examples. */
 export function NamespaceQuality({ quality }: { readonly quality: KeyQuality }) {
-  const { namespace, claims, observedSince, suspicions, undecided } = quality;
+  const { namespace, claims, observedSince, undecided } = quality;
   return (
     <section aria-label={namespace}>
       <h2>
@@ -30,7 +30,7 @@ export function NamespaceQuality({ quality }: { readonly quality: KeyQuality }) 
       <p className={common.quiet}>
         {formatNoun(claims, "claim", "claims")} since <Time at={observedSince} />
       </p>
-      {suspicions.map((suspicion) => (
+      {suspicionsOf(quality).shown.map((suspicion) => (
         <Suspicion key={suspicion.defect} namespace={namespace} suspicion={suspicion} />
       ))}
       {undecided.length > 0 && (
@@ -52,7 +52,8 @@ function Suspicion({ namespace, suspicion: { defect, evidence, examples, advice 
   return (
     <article>
       <h3>
-        {defectTitle(defect)} <StateMark tone="attention" word="Suspected" />
+        {defectTitle(defect)}{" "}
+        {defect !== KeyDefect.RANDOM_ORDER && <StateMark tone="attention" word="Suspected" />}
       </h3>
       <p>{advice}</p>
       {evidence.slice(0, 1).map(({ measure, count, of }) => (

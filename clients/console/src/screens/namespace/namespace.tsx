@@ -6,8 +6,8 @@ import { DELETE_POLICY, FORGET_RECORDS } from "@onceward/words/changes";
 import { useState } from "react";
 import { Link, useLocation, useParams } from "wouter";
 import { formatNoun } from "../../format/quantity.ts";
-import { ConfirmDialog } from "../../parts/confirm-dialog.tsx";
-import { Empty, ErrorState, Loading, Unanswered } from "../../parts/list-states.tsx";
+import { ConfirmDialog, DeletePart } from "../../parts/confirm-dialog.tsx";
+import { Empty, Unanswered } from "../../parts/list-states.tsx";
 import { useNotice } from "../../parts/notice.tsx";
 import { useRefresh } from "../../parts/refresh.ts";
 import { StateMark } from "../../parts/state-mark.tsx";
@@ -33,23 +33,22 @@ export default function NamespaceScreen() {
 }
 
 function NamespaceOf({ name }: { readonly name: string }) {
-  const [isDeleting, setDeleting] = useState(false);
   const found = useNamespace(name);
   const tenant = useQuery(TenantAdminService.method.getTenant);
-  const failed = [found, tenant].filter(({ data, error }) => data === undefined && error !== null);
   const namespace = found.data?.namespace;
-  const isLoaded = found.data !== undefined && tenant.data?.tenant !== undefined;
+  const both = {
+    error: found.error ?? tenant.error,
+    refetch: () => Promise.all([found.refetch(), tenant.refetch()]),
+  };
   return (
     <Screen
       title={name}
       parent={["/namespaces", "All namespaces"]}
       lead="Whether keys are remembered for long enough, and the policy of the namespace."
     >
-      {failed[0] !== undefined && (
-        <ErrorState error={failed[0].error} retry={() => Promise.all(failed.map((each) => each.refetch()))} />
-      )}
-      {failed.length === 0 && !isLoaded && <Loading rows={FIELD_NAMES.length * 2} />}
-      {found.data !== undefined && tenant.data?.tenant !== undefined && (
+      {found.data === undefined || tenant.data?.tenant === undefined ? (
+        <Unanswered query={both} rows={FIELD_NAMES.length * 2} />
+      ) : (
         <>
           <div className={common.links}>
             {namespace === undefined ? (
@@ -67,18 +66,14 @@ function NamespaceOf({ name }: { readonly name: string }) {
           </div>
           <NamespacePolicy name={name} namespace={namespace} tenant={tenant.data.tenant} />
           {namespace !== undefined && (
-            <section>
-              <h2>Delete</h2>
-              <p>Removes its own values. If it has records, it can only be deleted together with them.</p>
-              <button type="button" data-look="danger" onClick={() => setDeleting(true)}>
-                Delete the policy
-              </button>
-            </section>
+            <DeletePart
+              action="Delete the policy"
+              dialog={(close) => <DeleteNamespace namespace={namespace} close={close} />}
+            >
+              Removes its own values. If it has records, it can only be deleted together with them.
+            </DeletePart>
           )}
         </>
-      )}
-      {isDeleting && namespace !== undefined && (
-        <DeleteNamespace namespace={namespace} close={() => setDeleting(false)} />
       )}
     </Screen>
   );

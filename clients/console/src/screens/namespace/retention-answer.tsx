@@ -14,7 +14,7 @@ import styles from "../../styles/screens.module.css";
 import { proposalOf } from "../retention/candidates.ts";
 import { Comparison } from "../retention/comparison.tsx";
 import { RetentionFigure } from "../retention/retention-figure.tsx";
-import { nameVerdict } from "../retention/words.ts";
+import { nameVerdict } from "../retention/use-advice.ts";
 
 interface RetentionAnswerProps {
   readonly namespace: string;

@@ -21,8 +21,7 @@ import { useSession } from "../../session/session.ts";
 import { Screen } from "../../shell/screen.tsx";
 import { useShortcut } from "../../shell/use-shortcut.ts";
 import common from "../../styles/common.module.css";
-import { ADVISED_AT_ONCE, type AdvisedNamespace, useAdvice } from "../retention/use-advice.ts";
-import { nameVerdict } from "../retention/words.ts";
+import { ADVISED_AT_ONCE, type AdvisedNamespace, nameVerdict, useAdvice } from "../retention/use-advice.ts";
 
 const NOT_ANSWERED = { tone: "quiet", word: "Not answered" } as const;
 /** The parameter of the address that chooses the list. */
@@ -211,11 +210,11 @@ function Jump({ prefix }: { readonly prefix: string }) {
 
   return (
     <search>
-      <form ref={field} className={common.fields} onSubmit={open}>
+      <form ref={field} className={common.fields} onSubmit={open} data-key="F">
         <TextField
           label="Find, or declare by name"
           problem={problem}
-          placeholder="charges  F"
+          placeholder="charges"
           value={typed}
           onChange={({ target }) => narrow(target.value.trim())}
         />

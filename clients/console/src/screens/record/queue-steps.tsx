@@ -49,9 +49,8 @@ export function useQueueSteps(record: Record | undefined) {
   useShortcut("k", "Record before", () => previous && navigate(previous));
   const nav = (
     <nav aria-label="Queue" className={common.links}>
-      <Link href={queue}>Back to the list</Link>
-      {previous !== undefined && <Link href={previous}>Previous (K)</Link>}
-      <Link href={next}>Next (J)</Link>
+      {previous !== undefined && <Link {...{ href: previous, "data-key": "K" }}>Previous</Link>}
+      <Link {...{ href: next, "data-key": "J" }}>Next</Link>
       <span className={common.quiet}>{position}</span>
     </nav>
   );

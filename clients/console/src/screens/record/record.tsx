@@ -42,7 +42,7 @@ export default function RecordScreen() {
     <Screen
       title={key}
       heading={<UserText>{key}</UserText>}
-      parent={location.startsWith(QUEUE_PATH) ? undefined : recordsOf(namespace)}
+      parent={parentOf(location, namespace)}
       actions={<CopyButton text={key} label="Copy the key" />}
     >
       <Content key={`${namespace}/${key}`} namespace={namespace} recordKey={key} />
@@ -146,7 +146,8 @@ function RecordContent({ reply, history, next }: RecordContentProps) {
   );
 }
 
-function recordsOf(namespace: string): readonly [string, string] {
+function parentOf(location: string, namespace: string): readonly [string, string] {
+  if (location.startsWith(QUEUE_PATH)) return [QUEUE_PATH + window.location.search, "All ambiguous records"];
   return [`/records?namespace=${namespace}`, `Records of ${namespace}`];
 }
 

@@ -7,14 +7,7 @@ import { parseJobId } from "../jobs/job-words.ts";
 
 /** The filters of the list, as the address names them. */
 export const FILTERS = [
-  "namespace",
-  "state",
-  "prefix",
-  "owner",
-  "fingerprint",
-  "job",
-  "after",
-  "before",
+  ...["namespace", "state", "prefix", "owner", "fingerprint", "job", "after", "before"],
 ] as const;
 
 /** The filters of the address; "" where there is none. */

@@ -48,7 +48,7 @@ export function RetentionFigure({ advice: known, proposedMs, propose }: Retentio
     <>
       <Figure
         title="When duplicates come"
-        caption={`Right of the line, a duplicate takes effect a second time, or is refused as too old${isKnown ? "" : "; grey: how many come is not known yet"}. Drag the line, or use the arrow keys.`}
+        caption={`Right of the line, a duplicate takes effect a second time, or is refused as too old${isKnown ? "" : "; grey: how many come is not known yet"}. Drag the line.`}
         height={HEIGHT}
         table={<BarTable bars={bars} />}
         marks={(frame) => {

@@ -1,6 +1,8 @@
 import { useQuery } from "@connectrpc/connect-query";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
-import { type Advice, adviceOf } from "@onceward/words/retention-advice";
+import { type Advice, adviceOf, type Verdict } from "@onceward/words/retention-advice";
+import { VERDICT_NAMES } from "@onceward/words/verdict-words";
+import type { Mark, StateTone } from "../../parts/state-mark.tsx";
 
 /** The server advises on as many namespaces at once. */
 export const ADVISED_AT_ONCE = 20;
@@ -22,4 +24,19 @@ export function useAdvice(names: readonly string[], isListed = true): readonly A
   const { data, error } = useQuery(method, { namespaces }, options);
   const answers = new Map(data?.advice.map((answer) => [answer.namespace, adviceOf(answer)]));
   return namespaces.map((name) => ({ name, advice: answers.get(name), error: error ?? undefined }));
+}
+
+const TONES: Readonly<Record<Verdict, StateTone>> = {
+  "too short": "attention",
+  enough: "good",
+  "longer than needed": "good",
+  "none late": "good",
+  unproven: "quiet",
+  "no claims": "quiet",
+  "all refused": "attention",
+};
+
+/** Returns the verdict in two words, and how to take it. */
+export function nameVerdict({ verdict }: Advice): Mark {
+  return { tone: TONES[verdict], word: VERDICT_NAMES[verdict] };
 }

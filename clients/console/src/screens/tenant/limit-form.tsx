@@ -6,11 +6,12 @@ import { PolicyBoundsSchema, QuotasSchema } from "@onceward/gen/onceward/v1/poli
 import type { Tenant } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { beyondBounds, effectOfQuotas } from "@onceward/words/limit-effect";
 import { FormFrame } from "../../form/form-frame.tsx";
+import { TypedInput } from "../../form/typed-input.tsx";
 import { useForm } from "../../form/use-form.ts";
 import { asTitle } from "../../format/quantity.ts";
 import { ConfirmDialog } from "../../parts/confirm-dialog.tsx";
 import { DataTable } from "../../parts/data-table.tsx";
-import { SelectField, TextField } from "../../parts/field.tsx";
+import { Field } from "../../parts/field.tsx";
 import { useNotice } from "../../parts/notice.tsx";
 import { useRefresh } from "../../parts/refresh.ts";
 import { StateMark } from "../../parts/state-mark.tsx";
@@ -49,12 +50,15 @@ export function LimitForm({ tenant, usage }: LimitFormProps) {
     <div className={styles.limits}>
       {LIMIT_FIELDS.filter((field) => field.group === group).map((field) => (
         <div key={field.path} data-changed={changed.includes(field.path)}>
-          <LimitInput
-            field={field}
-            text={draft.typed[field.path] ?? ""}
-            problem={problems[field.path]}
-            type={(text) => form.type(field.path, text)}
-          />
+          <Field label={field.label} help={field.help} problem={problems[field.path]}>
+            {(shared) => (
+              <TypedInput
+                {...shared}
+                {...{ kind: field.kind, unset: field.unset, value: draft.typed[field.path] ?? "" }}
+                type={(text) => form.type(field.path, text)}
+              />
+            )}
+          </Field>
         </div>
       ))}
     </div>
@@ -68,6 +72,12 @@ export function LimitForm({ tenant, usage }: LimitFormProps) {
         action="Preview the limits"
       >
         <h2>Quotas</h2>
+        {usage !== undefined && (usage.liveRecords ?? usage.storedBytes) === undefined && (
+          <p>
+            Records and bytes are counted once they are limited. Begin with a quota dry run: it refuses
+            nothing.
+          </p>
+        )}
         {fields("quotas")}
         <h2>Bounds of the tenant's policies</h2>
         {fields("policyBounds")}
@@ -85,31 +95,6 @@ export function LimitForm({ tenant, usage }: LimitFormProps) {
       )}
     </>
   );
-}
-
-interface LimitInputProps {
-  readonly field: LimitField;
-  readonly text: string;
-  readonly problem: string | undefined;
-  readonly type: (text: string) => void;
-}
-
-function LimitInput({ field: { label, help, kind, unset }, text, problem, type }: LimitInputProps) {
-  const shared = { label, help, problem, value: text };
-  const { choices } = kind;
-  if (choices === undefined) {
-    return (
-      <TextField
-        {...shared}
-        placeholder={unset}
-        maxLength={32}
-        onChange={(event) => type(event.target.value)}
-      />
-    );
-  }
-  const others = choices.filter((choice) => choice !== unset).map((choice) => [choice, choice] as const);
-  const options = Object.fromEntries([["", unset], ...others]);
-  return <SelectField {...shared} options={options} onChange={(event) => type(event.target.value)} />;
 }
 
 /** Holds the form of a tenant's limits. Its outcome is the tenant as it would be, or is. */

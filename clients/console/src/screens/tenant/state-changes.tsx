@@ -3,32 +3,22 @@ import { useTransport } from "@connectrpc/connect-query";
 import { OperatorService, type ResumeTenantRequest } from "@onceward/gen/onceward/v1/operator_pb.ts";
 import { type Tenant, Tenant_State } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { RESUME_MOVING, TENANT_CHANGES } from "@onceward/words/changes";
-import { useState } from "react";
-import { ConfirmDialog } from "../../parts/confirm-dialog.tsx";
+import { ConfirmDialog, DialogButton } from "../../parts/confirm-dialog.tsx";
 import { useNotice } from "../../parts/notice.tsx";
 import { useRefresh } from "../../parts/refresh.ts";
-import common from "../../styles/common.module.css";
 
 type Change = keyof typeof TENANT_CHANGES;
 
-/** Suspends, resumes and deletes a tenant. */
-export function StateChanges({ tenant }: { readonly tenant: Tenant }) {
-  const [change, setChange] = useState<Change>();
+/** Suspends or resumes a tenant. */
+export function SuspendOrResume({ tenant }: { readonly tenant: Tenant }) {
   const isRefused = tenant.state === Tenant_State.SUSPENDED || tenant.state === Tenant_State.MOVING;
+  const change = isRefused ? "resume" : "suspend";
   return (
-    <>
-      <p className={common.row}>
-        <button type="button" onClick={() => setChange(isRefused ? "resume" : "suspend")}>
-          {isRefused ? "Resume the tenant" : "Suspend the tenant"}
-        </button>
-        <button type="button" data-look="danger" onClick={() => setChange("delete")}>
-          Delete the tenant
-        </button>
-      </p>
-      {change !== undefined && (
-        <StateDialog tenant={tenant} change={change} close={() => setChange(undefined)} />
-      )}
-    </>
+    <DialogButton
+      key={change}
+      action={`${TENANT_CHANGES[change].action} the tenant`}
+      dialog={(close) => <StateDialog tenant={tenant} change={change} close={close} />}
+    />
   );
 }
 
@@ -49,7 +39,8 @@ interface StateDialogProps {
   readonly close: () => void;
 }
 
-function StateDialog({ tenant: { name, etag, state }, change, close }: StateDialogProps) {
+/** Asks before a tenant is suspended, resumed or deleted. */
+export function StateDialog({ tenant: { name, etag, state }, change, close }: StateDialogProps) {
   const client = createClient(OperatorService, useTransport());
   const notImported = state === Tenant_State.MOVING;
   const refresh = useRefresh();

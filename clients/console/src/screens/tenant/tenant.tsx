@@ -8,6 +8,7 @@ import { commandLine } from "../../format/command.ts";
 import { asTitle, formatCount } from "../../format/quantity.ts";
 import { CreateKeyDialog } from "../../parts/api-key/create-key-dialog.tsx";
 import { type NewSecret, SecretPanel } from "../../parts/api-key/secret-panel.tsx";
+import { DeletePart, DialogButton } from "../../parts/confirm-dialog.tsx";
 import { CliHint } from "../../parts/copy-button.tsx";
 import { Facts } from "../../parts/facts.tsx";
 import { Empty, ErrorState, Loading } from "../../parts/list-states.tsx";
@@ -19,7 +20,7 @@ import common from "../../styles/common.module.css";
 import { barOf, ofMinute, sumByBar } from "../home/hours.ts";
 import { Outcomes } from "../home/outcomes.tsx";
 import { LimitForm } from "./limit-form.tsx";
-import { StateChanges } from "./state-changes.tsx";
+import { StateDialog, SuspendOrResume } from "./state-changes.tsx";
 import { NowRate, QuotaBar, Refused, TenantStateMark } from "./tenant-cells.tsx";
 import { useCreateTenantKey, useTenantUsage } from "./use-tenant-usage.ts";
 
@@ -38,7 +39,6 @@ function Content({ name }: { readonly name: string }) {
   const usage = useTenantUsage(name);
   const createKey = useCreateTenantKey();
   const [secret, setSecret] = useState<NewSecret>();
-  const [isCreating, setCreating] = useState(false);
   if (error !== null && readFailure(error).reason === "TENANT_NOT_FOUND") {
     return <Empty command="onceward operator tenants list">There is no tenant {name}.</Empty>;
   }
@@ -54,7 +54,7 @@ function Content({ name }: { readonly name: string }) {
       )}
       {secret !== undefined && <SecretPanel secret={secret} hide={() => setSecret(undefined)} />}
       <TenantFacts tenant={tenant} />
-      {!isDeleting && <StateChanges tenant={tenant} />}
+      {!isDeleting && <SuspendOrResume tenant={tenant} />}
       <h2>Use</h2>
       {usage.error !== null && <ErrorState error={usage.error} retry={usage.refetch} />}
       {usage.data !== undefined && <Use usage={usage.data} />}
@@ -67,22 +67,28 @@ function Content({ name }: { readonly name: string }) {
             The tenant's administrators create and revoke its keys. Its first one, or one for an administrator
             who lost all of them, comes from here.
           </p>
-          <p>
-            <button type="button" onClick={() => setCreating(true)}>
-              Create a key of the tenant
-            </button>
-          </p>
+          <DialogButton
+            action="Create a key of the tenant"
+            dialog={(close) => (
+              <CreateKeyDialog
+                title={`Create a key of ${name}`}
+                roles={[ApiKey_Role.TENANT_ADMIN, ApiKey_Role.CALLER]}
+                create={(terms) => createKey(name, terms)}
+                created={setSecret}
+                close={close}
+              />
+            )}
+          />
         </>
       )}
       <CliHint command={commandLine("onceward operator tenants show", {}, [name])} />
-      {isCreating && (
-        <CreateKeyDialog
-          title={`Create a key of ${name}`}
-          roles={[ApiKey_Role.TENANT_ADMIN, ApiKey_Role.CALLER]}
-          create={(terms) => createKey(name, terms)}
-          created={setSecret}
-          close={() => setCreating(false)}
-        />
+      {!isDeleting && (
+        <DeletePart
+          action="Delete the tenant"
+          dialog={(close) => <StateDialog tenant={tenant} change="delete" close={close} />}
+        >
+          Forgets all of its keys. A suspended tenant keeps them.
+        </DeletePart>
       )}
     </>
   );

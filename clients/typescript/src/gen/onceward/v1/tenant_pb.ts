@@ -547,7 +547,7 @@ export const ApiKey_RoleSchema: GenEnum<ApiKey_Role> = /*@__PURE__*/
   enumDesc(file_onceward_v1_tenant, 4, 0);
 
 /**
- * A change that was made or refused. An event is never altered. It is kept when its tenant is deleted, until the service's
+ * A change that was made or refused. Onceward never alters an event. It is kept when its tenant is deleted, until the service's
  * retention of audit events ends: 400 d by default, and never less than 30 d.
  *
  * @generated from message onceward.v1.AuditEvent
