@@ -15,9 +15,9 @@ const ORDERS = 20;
 
 const charges: string[] = [];
 const provider = {
-  async charge(orderId: string, amount: number) {
+  async charge(orderId: string, amount: number, idempotencyKey = "") {
     await sleep(50);
-    return { id: `ch_${charges.push(orderId)}`, amount };
+    return { id: `ch_${charges.push(orderId)}`, amount, idempotencyKey };
   },
 };
 
@@ -31,8 +31,13 @@ app.post(
     // In your API: the account that is logged in.
     caller: () => "account-1",
     waitMs: 30_000,
+    // After a charge that threw, nobody knows: the namespace's policy decides.
+    onError: "unknown",
   }),
-  async (req, res) => void res.status(201).json(await provider.charge(req.body.orderId, req.body.amount)),
+  async ({ body }, res) => {
+    const charge = await provider.charge(body.orderId, body.amount, res.locals.claim?.deriveKey("charge"));
+    res.status(201).json(charge);
+  },
 );
 const server = app.listen(0, "127.0.0.1");
 await once(server, "listening");

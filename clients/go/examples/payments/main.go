@@ -25,6 +25,7 @@ const orders = 20
 type charge struct {
 	ID    string `json:"id"`
 	Order string `json:"order"`
+	Key   string `json:"idempotency_key"`
 }
 
 // provider charges again on every call.
@@ -34,8 +35,8 @@ type provider struct {
 	began chan string
 }
 
-func (p *provider) charge(order string) charge {
-	made := charge{fmt.Sprintf("ch_%d", p.charges.Add(1)), order}
+func (p *provider) charge(order, key string) charge {
+	made := charge{fmt.Sprintf("ch_%d", p.charges.Add(1)), order, key}
 	p.began <- order
 	return made
 }
@@ -50,6 +51,7 @@ func main() {
 		Namespace: "example-payments",
 		Caller:    func(*http.Request) string { return "account-1" }, // In your API: the account that is logged in.
 		Wait:      10 * time.Second,
+		OnError:   onceward.UnknownOnError, // After a charge that failed, nobody knows: the namespace's policy decides.
 	})
 	if err != nil {
 		log.Fatal(err)
@@ -57,8 +59,9 @@ func main() {
 	bank := &provider{began: make(chan string, orders)}
 	mux := http.NewServeMux()
 	mux.Handle("POST /charges/{order}", guard(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		claim, _ := onceward.ClaimFromContext(r.Context())
 		w.WriteHeader(http.StatusCreated)
-		_ = json.NewEncoder(w).Encode(bank.charge(r.PathValue("order")))
+		_ = json.NewEncoder(w).Encode(bank.charge(r.PathValue("order"), claim.DeriveKey("charge")))
 	})))
 	server := httptest.NewServer(mux)
 	defer server.Close()
