@@ -117,7 +117,7 @@ function describeCheckpoint({ name, state }: Checkpoint, isShown: boolean): stri
   return state.byteLength === 0 ? name : `${name} ${describeBytes(state, isShown)}`;
 }
 
-/** Returns bytes as text if they are shown and UTF-8, else their number; `--json` prints other bytes. */
+/** Returns bytes that are shown as text if they are one, else their number; `--json` prints other bytes. */
 function describeBytes(bytes: Uint8Array, isShown: boolean): string {
   if (bytes.byteLength === 0) return "empty";
   if (!isShown) return `${bytes.byteLength} bytes, shown with --result`;
