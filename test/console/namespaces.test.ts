@@ -48,7 +48,10 @@ describeInBrowser("The screens Namespaces and Tenant settings", () => {
     expect(await warning.getByRole("link", { name: "payments" }).getAttribute("href")).toBe(
       "/console/namespaces/payments",
     );
-    await screenshot(page, "namespace-misspelt");
+    await page.setViewportSize({ width: 320, height: 800 });
+    await expectNoSidewaysScroll(page);
+    await screenshot(page, "namespace-misspelt-narrow");
+    await page.setViewportSize({ width: 1280, height: 800 });
 
     await page.getByLabel("Key retention", { exact: true }).fill("soon");
     await page.getByRole("button", { name: "Declare" }).click();
