@@ -56,7 +56,7 @@ test("a lease granted while the clock is ahead may end as much later, not later 
   expect(violated(stuck(607_000), { keyRetentionMs: 3_600_000 })).toEqual({ ahead: [9], right: [9] });
 });
 
-test("reclaim_within may pass early until replicas that started during the move have seen its end", () => {
+test("reclaim_within may pass early until replicas have seen the clock's return", () => {
   const policy = { reclaimWithinMs: 3000 };
   const early = (atMs: number, move: ClockMove) => {
     const operations = [claim(atMs, atMs + 10, granted(1)), claim(atMs + 1500, atMs + 1510, AMBIGUOUS)];
