@@ -161,7 +161,7 @@ func (c *Client) runUnder(
 	defer c.close(claim)
 	looked, err := lookFirst(ctx, claim, operation, waitUntil, into)
 	if ambiguous := (*AmbiguousError)(nil); errors.As(err, &ambiguous) && ambiguous.Cause != nil {
-		// A guard answers "ambiguous": nobody else would see why.
+		// A guard answers "ambiguous": no one else would see why.
 		c.log().Warn("Resolve failed", slog.String("namespace", operation.Namespace), slog.Any("error", ambiguous.Cause))
 	}
 	switch {

@@ -29,7 +29,7 @@ app.add_middleware(
     onceward=onceward,
     namespace="charges",
     caller=lambda request: request.headers["account"],  # As your API authenticated it.
-    on_error="unknown",  # After a charge that raised, nobody knows: the namespace's policy decides.
+    on_error="unknown",  # After a charge that raised, no one knows: the namespace's policy decides.
 )
 
 

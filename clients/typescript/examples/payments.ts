@@ -31,7 +31,7 @@ app.post(
     // In your API: the account that is logged in.
     caller: () => "account-1",
     waitMs: 30_000,
-    // After a charge that threw, nobody knows: the namespace's policy decides.
+    // After a charge that threw, no one knows: the namespace's policy decides.
     onError: "unknown",
   }),
   async ({ body }, res) => {

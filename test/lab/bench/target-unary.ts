@@ -29,10 +29,8 @@ export async function openUnaryTarget(
   { server, database, tenant }: Station,
   apiKeys: readonly string[] = [tenant.apiKey],
 ): Promise<UnaryTarget> {
-  const opened = await Promise.all(
-    Array.from({ length: CONNECTIONS }, () => openUnaryConnection(server.grpcPort)),
-  );
-  const next = roundRobin(opened);
+  const cleanUp = new AsyncDisposableStack();
+  const next = await openConnections(cleanUp, server.grpcPort);
   const namespace = `ns-${randomUUID()}`;
   const claimHeaders = headersByKey("Claim", apiKeys);
   const completeHeaders = headersByKey("Complete", apiKeys);
@@ -70,10 +68,20 @@ export async function openUnaryTarget(
       return reply[0] === OUTCOME_TAG.completed;
     },
     countKeys: () => countRecords(database, [namespace]),
-    async [Symbol.asyncDispose]() {
-      for (const connection of opened) connection.close();
-    },
+    [Symbol.asyncDispose]: () => cleanUp.disposeAsync(),
   };
+}
+
+/** Opens connections to a server, which are closed with the stack; returns a function that returns each in turn. */
+export async function openConnections(
+  cleanUp: AsyncDisposableStack,
+  port: number,
+): Promise<() => UnaryConnection> {
+  const opened = await Promise.all(Array.from({ length: CONNECTIONS }, () => openUnaryConnection(port)));
+  cleanUp.defer(() => {
+    for (const connection of opened) connection.close();
+  });
+  return roundRobin(opened);
 }
 
 /**

@@ -56,6 +56,15 @@ test("a lease granted while the clock is ahead may end as much later, not later 
   expect(violated(stuck(607_000), { keyRetentionMs: 3_600_000 })).toEqual({ ahead: [9], right: [9] });
 });
 
+test("reclaim_within may pass early until replicas have seen the clock's return", () => {
+  const policy = { reclaimWithinMs: 3000 };
+  const early = (atMs: number, move: ClockMove) => {
+    const operations = [claim(atMs, atMs + 10, granted(1)), claim(atMs + 1500, atMs + 1510, AMBIGUOUS)];
+    return invariantsOf(checkHistory(history(operations, policy, [move])));
+  };
+  expect([early(9100, AT_START), early(9100, AHEAD), early(19_100, AT_START)]).toEqual([[], [9], [9]]);
+});
+
 test("no key with retention left is granted again, during the move or after it", () => {
   expect(violated([held, paid, claim(5000, 5010, granted(2))])).toEqual({ ahead: [1], right: [1] });
   expect(violated([held, paid, claim(20_000, 20_010, granted(2))])).toEqual({ ahead: [1], right: [1] });

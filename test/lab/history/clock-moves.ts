@@ -24,6 +24,19 @@ export function retentionClock(at: Range, moves: readonly ClockMove[]): Range {
 }
 
 /**
+ * How long replicas that started while the clock was ahead may take their own machine's for right after it was set back: two
+ * heartbeats, which may be late.
+ */
+const FOLLOWED_FOR_MS = 10_000;
+
+/** Returns the same of the time by which `reclaim_within` has passed: a clock that was set back makes no claim younger. */
+export function reclaimClock(at: Range, moves: readonly ClockMove[]): Range {
+  const followed = moves.filter(({ fromMs, toMs }) => fromMs <= at.to && at.from <= toMs + FOLLOWED_FOR_MS);
+  const aheadMs = Math.max(0, ...followed.map(({ retentionAheadMs = 0 }) => retentionAheadMs));
+  return range(at.from, at.to + Math.max(mostAheadMs(at, moves), aheadMs));
+}
+
+/**
  * Returns the latest time that retention may have followed by then, of a record that was stamped at the earliest at
  * `sinceMs`: replicas that started while the clock was ahead follow it, up to a bound, and what they deleted stays deleted.
  */

@@ -7,6 +7,8 @@ export interface Moment {
   readonly operation: Operation;
   /** What the database's clock showed when it took effect: during its call, and before later operations returned. */
   readonly clock: Range;
+  /** The same, of the time by which `reclaim_within` has passed. */
+  readonly reclaimClock: Range;
   /** The same, of the time by which a key may be granted again (`clock-moves.ts`). */
   readonly retentionClock: Range;
   /** Returns how late retention may have taken it to be, for a record that was stamped at this moment or later. */

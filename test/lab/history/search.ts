@@ -1,4 +1,4 @@
-import { databaseClock, retentionClock, retentionFollowedMs } from "./clock-moves.ts";
+import { databaseClock, reclaimClock, retentionClock, retentionFollowedMs } from "./clock-moves.ts";
 import type { Moment } from "./moment.ts";
 import { type ClockMove, isDefinite, type Operation } from "./operation.ts";
 import type { PolicyBook } from "./policies.ts";
@@ -130,6 +130,7 @@ class Search {
         ...this.#options,
         operation: acting,
         clock: databaseClock(at, clockMoves),
+        reclaimClock: reclaimClock(at, clockMoves),
         retentionClock: retentionClock(at, clockMoves),
         retentionFollowedMs: (stampedAtMs) => retentionFollowedMs(stampedAtMs, at.to, clockMoves),
       };

@@ -255,7 +255,7 @@ function completedFrom(
 function ambiguousFrom({ state, record }: Sighting, request: ClaimRequest, moment: Moment): Step {
   if (record?.phase !== "held")
     return illegal(9, `answered AMBIGUOUS although the key is ${record?.phase ?? "absent"}`);
-  if (!mayHaveEnded(moment, record.heldFrom))
+  if (!mayHaveEnded({ clock: moment.reclaimClock }, record.heldFrom))
     return illegal(9, "answered AMBIGUOUS although policy reclaims");
   if (request.acceptAmbiguous) return illegal(9, "answered AMBIGUOUS to a claim that accepts it");
   if (!mayHaveEnded(moment, record.leaseEnds)) return illegal(1, "answered AMBIGUOUS while the lease runs");

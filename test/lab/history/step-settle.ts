@@ -154,7 +154,8 @@ function lookupFrom({ state, record }: Sighting, moment: Moment): Step[] {
   if (phase !== record.phase) return [illegal(4, `shown as ${answer.state} although it is ${record.phase}`)];
   if (phase === "completed") return [resultShown(own, record, answer.hash, moment)];
   if (answer.state === "ambiguous") {
-    if (!mayHaveEnded(moment, record.heldFrom)) return [illegal(9, "ambiguous although policy reclaims")];
+    if (!mayHaveEnded({ clock: moment.reclaimClock }, record.heldFrom))
+      return [illegal(9, "ambiguous although policy reclaims")];
     if (!mayHaveEnded(moment, record.leaseEnds)) return [illegal(1, "ambiguous while the lease runs")];
     return [withRecord(own, record, { leaseEnds: endedBy(moment, record.leaseEnds) })];
   }

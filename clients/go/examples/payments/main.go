@@ -51,7 +51,7 @@ func main() {
 		Namespace: "example-payments",
 		Caller:    func(*http.Request) string { return "account-1" }, // In your API: the account that is logged in.
 		Wait:      10 * time.Second,
-		OnError:   onceward.UnknownOnError, // After a charge that failed, nobody knows: the namespace's policy decides.
+		OnError:   onceward.UnknownOnError, // After a charge that failed, no one knows: the namespace's policy decides.
 	})
 	if err != nil {
 		log.Fatal(err)

@@ -93,7 +93,7 @@ def settle_search(
             raise in_progress(claim, unknown.last, unknown.last.lease_expired_at, found.retry_after_ms)
         return found
     if error is not None:
-        # A guard answers "ambiguous": nobody else would see why.
+        # A guard answers "ambiguous": no one else would see why.
         warnings.warn(printable(f"resolve raised {error!r}"), RuntimeWarning, stacklevel=4)
     yield from held.give_back("unknown" if error is None else error)
     raise ambiguous(claim, unknown.last) from error

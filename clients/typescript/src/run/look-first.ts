@@ -33,10 +33,8 @@ export async function lookFirst(
   };
   const [looked] = await Promise.allSettled([callWithin(calls, claim, look)]);
   const found: Partial<Resolution> | undefined = looked.status === "fulfilled" ? looked.value : undefined;
-  onFound(
-    found?.kind ?? "unknown",
-    looked.status === "rejected" && !claim.signal.aborted ? looked.reason : undefined,
-  );
+  const error = looked.status === "rejected" ? looked.reason : undefined;
+  onFound(found?.kind ?? "unknown", claim.signal.aborted ? undefined : error);
   if (found?.kind === "happened") return found as Found;
   if (claim.signal.aborted) {
     await giveBack(claim, "interrupted");
@@ -48,11 +46,9 @@ export async function lookFirst(
     case "still-open":
       await giveBack(claim, "still open");
       return found as Found;
-    default: {
-      const cause = looked.status === "rejected" ? looked.reason : undefined;
-      await giveBack(claim, looked.status === "rejected" ? describe(cause, describeError) : "unknown");
-      throw ambiguous(last, refOf(claim), cause);
-    }
+    default:
+      await giveBack(claim, error === undefined ? "unknown" : describe(error, describeError));
+      throw ambiguous(last, refOf(claim), error);
   }
 }
 

@@ -115,7 +115,7 @@ async function resolveFirst(attempt: RunAttempt): Promise<Found | undefined> {
   const onFound = (found: Resolution["kind"], error?: unknown) => {
     const event = { type: "resolved", attempt: claim.attempt, found } as const;
     if (error === undefined) observer.emit(event);
-    // A guard answers "ambiguous": nobody else would see why.
+    // A guard answers "ambiguous": no one else would see why.
     else observer.emitWithWarning(event, "ONCEWARD_RESOLVE_FAILED", `resolve threw: ${error}`);
   };
   try {

@@ -1,12 +1,10 @@
-import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
-import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { Agent, request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
+import { firstLine, startChild } from "../child.ts";
 import type { Figure } from "../figure.ts";
 import { alternate } from "../load.ts";
 
@@ -25,11 +23,11 @@ export const measureHttpProxy: Figure = async ({ main, violations, signal, pace,
   const agent = new Agent({ keepAlive: true });
   cleanUp.defer(() => agent.destroy());
 
-  const upstream = start(cleanUp, [UPSTREAM], {});
+  const upstream = startChild(cleanUp, [UPSTREAM]);
   const upstreamPort = Number(await firstLine(upstream.stdout));
   const options = ["--upstream", `http://127.0.0.1:${upstreamPort}`, "--config", config];
   const addresses = ["--listen", "127.0.0.1:0", "--management", "127.0.0.1:0"];
-  const proxy = start(
+  const proxy = startChild(
     cleanUp,
     ["--conditions=@onceward/source", CLI, "http-proxy", ...options, ...addresses],
     {
@@ -62,27 +60,6 @@ export const measureHttpProxy: Figure = async ({ main, violations, signal, pace,
     },
   ];
 };
-
-function start(
-  cleanUp: AsyncDisposableStack,
-  args: readonly string[],
-  env: Readonly<Record<string, string>>,
-) {
-  const child = spawn(process.execPath, args, {
-    env: { PATH: process.env.PATH, HOME: tmpdir(), ...env },
-    stdio: ["ignore", "pipe", "pipe"],
-  });
-  cleanUp.defer(async () => {
-    child.kill("SIGKILL");
-    if (child.exitCode === null && child.signalCode === null) await once(child, "exit");
-  });
-  return child;
-}
-
-async function firstLine(stream: NodeJS.ReadableStream): Promise<string> {
-  const [line] = await once(createInterface(stream), "line");
-  return line as string;
-}
 
 function call(agent: Agent, port: number): Promise<{ readonly status: number; readonly isReplay: boolean }> {
   return new Promise((resolve, reject) => {
