@@ -40,6 +40,8 @@ describeInBrowser("The queue of ambiguous records", () => {
       const checkpoint = { name: "submitted", state: bytes(`{"transfer":"tr_${key}"}`) };
       await caller.extendLease({ namespace: NAMESPACE, key, fencingToken, checkpoint });
     }
+    // The claims are older than the ends of their leases.
+    await ageRecords(database, tenant, 60);
     await endLeases(database, tenant);
     for (const [index, key] of keys.entries()) {
       await ageRecords(database, tenant, (keys.length - index) * 60, key);
@@ -250,6 +252,10 @@ describeInBrowser("The queue of ambiguous records", () => {
     await opened("payout-0", "1 of 3 ambiguous records of worker-0");
     const current = page.getByRole("navigation", { name: "Screens" }).locator("[aria-current=page]");
     expect(await current.innerText()).toMatch(/^Ambiguous/);
+    // What a person needs to decide is where the decision is.
+    const panel = page.getByRole("main").getByText("Last checkpoint: submitted").locator("..");
+    expect(await panel.innerText()).toMatch(/\{"transfer": "tr_payout-0"\}.*Set a provider link.*payouts/s);
+    await panel.getByRole("button", { name: "It happened" }).waitFor();
     await expectAccessible(page);
     await screenshot(page, "ambiguous-record");
     await page.keyboard.press("j");
@@ -308,7 +314,8 @@ describeInBrowser("The queue of ambiguous records", () => {
     await give([...answered, "po-9,yes"].join("\n"));
     await dialog.getByText("2 happened: completed").waitFor();
     await dialog.getByText("1 did not happen").waitFor();
-    await dialog.getByText("1 skipped: without an answer").waitFor();
+    await dialog.getByText("1 skipped: without an answer").click();
+    await dialog.getByRole("listitem").filter({ hasText: "po-4" }).waitFor();
     await dialog.getByText("1 skipped: not ambiguous").waitFor();
     await dialog.getByRole("heading", { name: "Result of the 2 that happened" }).waitFor();
     await expectAccessible(page);

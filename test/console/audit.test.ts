@@ -97,7 +97,10 @@ describeInBrowser("The screen Audit", () => {
       `,${actor},npm run lab -- traffic,CreateApiKey,api key ${apiKey?.id},done,,1,,,"{""`,
     );
 
+    await page.getByText("Saved 1 event.").waitFor();
     await page.getByRole("button", { name: "Clear" }).click();
+    // What was saved of another list says nothing about this one.
+    await page.getByText("Saved 1 event.").waitFor({ state: "detached" });
     await page.getByLabel("Outcome").selectOption("Denied");
     await page.getByRole("button", { name: "Filter" }).click();
     await rows.first().getByText("role denied").waitFor();

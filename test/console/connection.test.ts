@@ -91,6 +91,8 @@ describeInBrowser("The page", () => {
     const suspended = page.getByRole("heading", { level: 1, name: /^The tenant is suspended: ask/ });
     await suspended.waitFor();
     expect(await page.locator("[data-tone=good]").count()).toBe(0);
+    // Its calls are refused.
+    expect(await page.getByText("Nothing found").count()).toBe(0);
     await expectAccessible(page);
     await screenshot(page, "suspended");
     await page.reload();

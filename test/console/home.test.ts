@@ -61,6 +61,7 @@ describeInBrowser("The screen Home", () => {
     expect(await check("Misspelt namespaces").innerText()).toMatch(
       /paymnets is not declared, and similar to payments/,
     );
+    await check("Misspelt namespaces").getByRole("link", { name: "paymnets" }).waitFor();
     expect(main).toMatch(/duplicates stopped in 24 h, of [\d,]+ claims/s);
     expect(main).toMatch(/Nothing found\s.*unfinished jobs/);
 

@@ -37,9 +37,21 @@ describeInBrowser("The screens Namespaces and Tenant settings", () => {
     await page.getByRole("link", { name: "Used, not declared" }).click();
     await page.getByRole("rowheader", { name: "paymnets" }).waitFor();
     expect(await page.getByRole("rowheader").allInnerTexts()).toEqual(["paymnets"]);
+    // Wherever a person acts on a misspelt name, it says so.
+    await page.getByRole("row").filter({ hasText: "paymnets" }).getByText("Similar to payments").waitFor();
     await screenshot(page, "namespaces-undeclared");
     await page.getByRole("link", { name: "paymnets" }).click();
     await page.getByText(": it follows the tenant's policy.").waitFor();
+    const warning = page
+      .getByRole("main")
+      .getByText(/Similar to payments\s.*correct the name in the caller/s);
+    expect(await warning.getByRole("link", { name: "payments" }).getAttribute("href")).toBe(
+      "/console/namespaces/payments",
+    );
+    await page.setViewportSize({ width: 320, height: 800 });
+    await expectNoSidewaysScroll(page);
+    await screenshot(page, "namespace-misspelt-narrow");
+    await page.setViewportSize({ width: 1280, height: 800 });
 
     await page.getByLabel("Key retention", { exact: true }).fill("soon");
     await page.getByRole("button", { name: "Declare" }).click();
@@ -51,6 +63,7 @@ describeInBrowser("The screens Namespaces and Tenant settings", () => {
     await page.getByRole("button", { name: "Declare" }).click();
     const dialog = page.getByRole("dialog");
     await dialog.getByRole("row", { name: "Key retention 72h 48h" }).waitFor();
+    await dialog.getByText("Similar to payments").waitFor();
     // What follows the key retention changes with it.
     await dialog.getByRole("row", { name: "Result retention 72h 48h" }).waitFor();
     // A shorter retention forgets keys: the name is typed.
@@ -59,6 +72,8 @@ describeInBrowser("The screens Namespaces and Tenant settings", () => {
     await screenshot(page, "namespace-review");
     await dialog.getByRole("button", { name: "Declare" }).click();
     await page.getByText("Saved the policy of the namespace paymnets.").waitFor();
+    // Once it is declared, it is meant.
+    await page.getByText("Similar to payments").waitFor({ state: "detached" });
     const { namespace } = await admin.getNamespace({ name: "paymnets" });
     expect(namespace?.policy?.keyRetention?.seconds).toBe(48n * HOUR_S);
     expect(namespace?.policy?.maxLease).toBeUndefined();

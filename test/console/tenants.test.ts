@@ -62,7 +62,10 @@ describeInBrowser("The screens Tenants and Tenant", () => {
     await confirm(page, "Resume", "acme", "paid");
     await page.getByText("Resumed the tenant acme.").waitFor();
     expect((await operator.getTenant({ name: "acme" })).tenant?.state).toBe(Tenant_State.ACTIVE);
+    // What is lost, in the same words before and in the dialog.
+    const lost = await page.getByText(/all its records are deleted/).innerText();
     await page.getByRole("button", { name: "Delete the tenant" }).click();
+    expect(lost).toContain(await dialog.getByText(/all its records are deleted/).innerText());
     await confirm(page, "Delete", "acme", "contract ended");
     await page.getByText("Deleted the tenant acme.").waitFor();
     await expect
@@ -118,6 +121,8 @@ describeInBrowser("The screens Tenants and Tenant", () => {
     await preview.click();
     await page.getByRole("row", { name: "Burst as the operations per second 77 not changed" }).waitFor();
     expect(await page.getByLabel("Live records").inputValue()).toBe("10");
+    // Elsewhere the form's buttons, which stay in sight, cover a part of a field.
+    await page.getByRole("button", { name: "Delete the tenant" }).scrollIntoViewIfNeeded();
     await expectAccessible(page);
     await screenshot(page, "tenant-conflict");
 
@@ -192,6 +197,10 @@ describeInBrowser("The screens Tenants and Tenant", () => {
     await page.reload();
     await untilLoaded(page);
     expect(await chart.innerText()).toMatch(/Granted: \d+.*Duplicates stopped: 7/s);
+    // One row says the rate and its limit, and that of refusals their period.
+    const use = await page.getByRole("main").innerText();
+    expect(use.match(/[\d.]+ a second/g)).toHaveLength(2);
+    expect(use).toMatch(/Refused\s+[\d,]+ since /);
     await chart.scrollIntoViewIfNeeded();
     await expectAccessible(page);
     await screenshot(page, "tenant-busy");

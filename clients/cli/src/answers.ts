@@ -165,7 +165,7 @@ async function resolveEach(
 
 /** The answers that change nothing, by why. */
 function skippedOf({ open }: Answers, { settled, unclear }: Matched) {
-  return { unanswered: open, notAmbiguous: settled.length, inSeveralNamespaces: unclear.length };
+  return { unanswered: open.length, notAmbiguous: settled.length, inSeveralNamespaces: unclear.length };
 }
 
 function describeNumbers(numbers: Readonly<Record<string, number>>): string {

@@ -10,6 +10,7 @@ import {
   Result_Kind,
 } from "@onceward/client/proto";
 import { keyHistoryOf, NO_HISTORY } from "#words/key-history";
+import { decodeText, formatHex } from "#words/payload";
 import { describeLease, leaseOf } from "#words/record-lease";
 import { enumName } from "./output.ts";
 import { type Layout, renderFacts, renderTable } from "./table.ts";
@@ -39,7 +40,7 @@ export function describeRecord(
     ["attempt", `${record.attempt}`],
     ["fencing token", `${record.fencingToken}`],
     ["owner", record.owner],
-    ["fingerprint", hex(record.fingerprint)],
+    ["fingerprint", formatHex(record.fingerprint)],
     ["first claimed", formatMoment(record.firstClaimedAt)],
     ["claimed", formatMoment(record.claimedAt)],
     ["lease ends", formatMoment(record.leaseExpiresAt)],
@@ -116,17 +117,9 @@ function describeCheckpoint({ name, state }: Checkpoint, isShown: boolean): stri
   return state.byteLength === 0 ? name : `${name} ${describeBytes(state, isShown)}`;
 }
 
-/** Returns bytes as text if they are shown and UTF-8, else their number; `--json` prints other bytes. */
+/** Returns bytes that are shown as text if they are one, else their number; `--json` prints other bytes. */
 function describeBytes(bytes: Uint8Array, isShown: boolean): string {
   if (bytes.byteLength === 0) return "empty";
   if (!isShown) return `${bytes.byteLength} bytes, shown with --result`;
-  try {
-    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
-  } catch {
-    return `${bytes.byteLength} bytes`;
-  }
-}
-
-function hex(bytes: Uint8Array): string {
-  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+  return decodeText(bytes) ?? `${bytes.byteLength} bytes`;
 }

@@ -20,8 +20,8 @@ export interface Answer {
 /** What a file says. */
 export interface Answers {
   readonly answers: readonly Answer[];
-  /** Lines without an answer yet. */
-  readonly open: number;
+  /** Those without an answer yet. */
+  readonly open: readonly Pick<Answer, "namespace" | "key">[];
   /** What cannot be read, by line. A file with problems is not used at all. */
   readonly problems: readonly string[];
 }
@@ -55,16 +55,16 @@ export function readAnswers(text: string): Answers {
     names.indexOf("namespace"),
   ] as const;
   if (keyAt < 0 || happenedAt < 0)
-    return { answers: [], open: 0, problems: [`Line 1 has to name the columns "key" and "${QUESTION}".`] };
+    return { answers: [], open: [], problems: [`Line 1 has to name the columns "key" and "${QUESTION}".`] };
   if (rows.length > MAX_RECONCILED)
     return {
       answers: [],
-      open: 0,
+      open: [],
       problems: [`At most ${MAX_RECONCILED} keys; this file has ${rows.length}.`],
     };
   const problems: string[] = [];
   const seen = new Map<string, Answer>();
-  let open = 0;
+  const open: Pick<Answer, "namespace" | "key">[] = [];
   for (const { line, cells } of rows) {
     const answer = (cells[happenedAt] ?? "").trim().toLowerCase();
     const key = cells[keyAt] ?? "";
@@ -72,7 +72,7 @@ export function readAnswers(text: string): Answers {
     const name = JSON.stringify([namespace, key]);
     const before = seen.get(name);
     if (key === "") problems.push(`Line ${line}, column "key": empty.`);
-    else if (answer === "") open += 1;
+    else if (answer === "") open.push({ namespace, key });
     else if (!YES.has(answer) && !NO.has(answer))
       problems.push(`Line ${line}, column "${QUESTION}": "${answer.slice(0, 40)}" is not yes or no.`);
     else if (before !== undefined)

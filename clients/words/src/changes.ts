@@ -23,7 +23,7 @@ export const TENANT_CHANGES = {
   delete: {
     action: "Delete",
     effect:
-      "The tenant's calls are refused permanently, and its records are removed in the background. This can't be undone: every key is forgotten, so a duplicate does its effect a second time.",
+      "The tenant's calls are refused permanently: its API keys stop working, and all its records are deleted. A duplicate that comes later, to another tenant, runs again. This can't be undone.",
     done: "Deleted",
   },
 } as const satisfies Readonly<Record<string, TenantChange>>;

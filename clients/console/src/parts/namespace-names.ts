@@ -1,10 +1,13 @@
 import { useQuery } from "@connectrpc/connect-query";
 import { NAMESPACE_PATTERN } from "@onceward/gen/limits.ts";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
+import { similarName } from "@onceward/words/similar-names";
 import { useSession } from "../session/session.ts";
 
 /** As many as a person reads beside a field. */
 const MAX_NAMES = 10;
+/** The server's largest page. */
+const MAX_PAGE = 1_000;
 
 /** Returns the first namespaces by name: the declared ones, and those that only have records. Unless it is enabled, nothing is read. */
 export function useFirstNamespaces(request: { namePrefix?: string; pageSize: number }, enabled: boolean) {
@@ -15,6 +18,14 @@ export function useFirstNamespaces(request: { namePrefix?: string; pageSize: num
     declared: declared.data?.namespaces.map(({ name }) => name) ?? [],
     undeclared: undeclared.data?.names ?? [],
   };
+}
+
+/** Returns the function that tells of which declared namespace an undeclared name is probably a misspelling; undefined: of none. */
+export function useSimilarNames(): (name: string) => string | undefined {
+  const enabled = useSession().namespaces.length === 0;
+  const { data } = useQuery(TenantAdminService.method.listNamespaces, { pageSize: MAX_PAGE }, { enabled });
+  const declared = data?.namespaces.map(({ name }) => name) ?? [];
+  return (name) => (declared.includes(name) ? undefined : similarName(name, declared));
 }
 
 /**

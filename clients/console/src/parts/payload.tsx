@@ -1,5 +1,5 @@
+import { readPayload } from "@onceward/words/payload";
 import { type ReactNode, useState } from "react";
-import { readPayload } from "../format/payload.ts";
 import { formatSize } from "../format/quantity.ts";
 import common from "../styles/common.module.css";
 import styles from "../styles/parts.module.css";

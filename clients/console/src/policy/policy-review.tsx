@@ -6,6 +6,7 @@ import { parseDuration } from "../format/duration.ts";
 import { formatNoun } from "../format/quantity.ts";
 import { ConfirmDialog } from "../parts/confirm-dialog.tsx";
 import { DataTable } from "../parts/data-table.tsx";
+import { MisspeltNote } from "../parts/namespace-links.tsx";
 import { LateClaims } from "./late-claims.tsx";
 import {
   changedInForce,
@@ -50,6 +51,7 @@ export function PolicyReview(props: PolicyReviewProps) {
       act={() => act(toExisting)}
       close={close}
     >
+      <MisspeltNote name={namespace} />
       {changed.length > 0 && (
         <ul>
           {changed.map((field) => (

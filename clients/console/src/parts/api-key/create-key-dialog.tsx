@@ -58,7 +58,7 @@ export function CreateKeyDialog(props: CreateKeyDialogProps) {
         {isLimitable && (
           <TextArea
             label="Namespaces"
-            help="The only ones that the key is valid for, separated by spaces or lines. Empty: all."
+            help="The only ones that the key is valid for, separated by spaces or commas. Empty: all."
             rows={2}
             value={namespaces}
             onChange={({ target }) => setNamespaces(target.value)}

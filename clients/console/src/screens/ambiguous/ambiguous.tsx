@@ -1,13 +1,13 @@
 import { MAX_CHECKPOINT_NAME_BYTES, MAX_OWNER_BYTES } from "@onceward/gen/limits.ts";
 import type { Record } from "@onceward/gen/onceward/v1/record_pb.ts";
 import { reconciliationFile } from "@onceward/words/answers";
+import { payloadLine } from "@onceward/words/payload";
 import { recordHref } from "@onceward/words/record-address";
 import { endsSoon } from "@onceward/words/record-lease";
 import { useState } from "react";
 import { Link, useSearch } from "wouter";
 import { commandLine } from "../../format/command.ts";
-import { readPayload } from "../../format/payload.ts";
-import { formatCount, formatNoun, formatSize } from "../../format/quantity.ts";
+import { formatCount, formatNoun } from "../../format/quantity.ts";
 import { DialogButton } from "../../parts/confirm-dialog.tsx";
 import { CliHint } from "../../parts/copy-button.tsx";
 import { type Column, type Columns, DataTable, type RowGroup } from "../../parts/data-table.tsx";
@@ -247,22 +247,9 @@ function columnsOf(links: ReadonlyMap<string, string>): Columns<Record> {
       "Last checkpoint",
       ({ checkpoint }) => (checkpoint === undefined ? "none" : <UserText>{checkpoint.name}</UserText>),
     ],
-    ["What it saved", ({ checkpoint }) => checkpoint && <UserText>{evidenceOf(checkpoint.state)}</UserText>],
+    ["What it saved", ({ checkpoint }) => checkpoint && <UserText>{payloadLine(checkpoint.state)}</UserText>],
     ...(links.size === 0 ? [] : [atProvider]),
   ];
-}
-
-/** As much of a checkpoint as a row has room for. */
-const SHOWN_CHARACTERS = 120;
-
-/** Returns the content of a checkpoint in one line; the record's own screen shows the rest. */
-function evidenceOf(state: Uint8Array): string {
-  if (state.length === 0) return "nothing";
-  const { form, text } = readPayload(state);
-  if (form === "hex") return formatSize(state.length);
-  // JSON is shown with line breaks elsewhere.
-  const line = text.replace(/([[{])\s+|\s+([\]}])/g, "$1$2").replace(/\s+/g, " ");
-  return line.length > SHOWN_CHARACTERS ? `${line.slice(0, SHOWN_CHARACTERS)}…` : line;
 }
 
 function emptyText(filters: Filters, token: string): string {

@@ -131,6 +131,7 @@ function PreviewText({ preview: { matched, open, problems, isCut } }: { readonly
     [recordsWith(false), "did not happen: released, and the next claim performs them"],
     [settled, `skipped: not ${isCut ? "among the oldest 10,000 ambiguous records" : "ambiguous"}`],
     [unclear, "skipped: in several namespaces, add the column namespace"],
+    [open, "skipped: without an answer"],
   ];
   return (
     <>
@@ -148,7 +149,6 @@ function PreviewText({ preview: { matched, open, problems, isCut } }: { readonly
           </ul>
         </details>
       ))}
-      {open > 0 && <p>{open} skipped: without an answer</p>}
     </>
   );
 }

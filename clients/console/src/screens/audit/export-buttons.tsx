@@ -3,8 +3,7 @@ import { useState } from "react";
 import { formatCount, formatNoun } from "../../format/quantity.ts";
 import { download } from "../../parts/download.ts";
 import { ActionError } from "../../parts/list-states.tsx";
-import { useNotice } from "../../parts/notice.tsx";
-import { readPages } from "../../parts/pages.ts";
+import { readPages, useQueryText } from "../../parts/pages.ts";
 import common from "../../styles/common.module.css";
 import { type ExportFormat, exportText } from "./export-format.ts";
 import { type Filters, requestOf, useEventList } from "./filters.ts";
@@ -30,8 +29,10 @@ export function ExportButtons({ filters }: { readonly filters: Filters }) {
   const list = useEventList();
   const transport = useTransport();
   const request = { ...requestOf(filters), pageSize: PAGE_SIZE };
-  const notify = useNotice();
+  const search = useQueryText();
   const [running, setRunning] = useState<Running>();
+  /** Of another list, what was saved says nothing. */
+  const [saved, setSaved] = useState({ search, words: "" });
   const [error, setError] = useState<unknown>();
 
   async function save(format: ExportFormat): Promise<void> {
@@ -46,11 +47,10 @@ export function ExportButtons({ filters }: { readonly filters: Filters }) {
         { max: MAX_EXPORTED, progressed: (count) => setRunning({ count, controller }) },
       );
       download(`onceward-audit.${format}`, new Blob([exportText(format, events)], { type: TYPES[format] }));
-      notify(
-        isCut
-          ? `Saved the newest ${formatCount(MAX_EXPORTED)} events. Older ones were skipped: set "Before" to the last time in the file for them.`
-          : `Saved ${formatNoun(events.length, "event", "events")}.`,
-      );
+      const words = isCut
+        ? `Saved the newest ${formatCount(MAX_EXPORTED)} events. Older ones were skipped: set "Before" to the last time in the file for them.`
+        : `Saved ${formatNoun(events.length, "event", "events")}.`;
+      setSaved({ search, words });
     } catch (thrown) {
       if (!controller.signal.aborted) setError(thrown);
     } finally {
@@ -77,6 +77,7 @@ export function ExportButtons({ filters }: { readonly filters: Filters }) {
           </>
         )}
       </p>
+      <p role="status">{saved.search === search && saved.words}</p>
       <ActionError error={error} />
     </>
   );

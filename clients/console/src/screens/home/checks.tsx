@@ -169,10 +169,15 @@ export function useMisspeltCheck(namespace: string): Check {
   return checkOf("Misspelt namespaces", "/namespaces?list=undeclared", lists, () => {
     const similar = undeclared.flatMap((name) => {
       const other = similarName(name, declared);
-      return other === undefined ? [] : [`${name} is not declared, and similar to ${other}`];
+      return other === undefined ? [] : [{ name, other }];
     });
     if (similar.length === 0) return noneOf(declared.length + undeclared.length, isPartial(lists));
-    return { tone: "attention", word: formatCount(similar.length), detail: `${similar.join("; ")}.` };
+    const detail = similar.map(({ name, other }) => (
+      <div key={name}>
+        <NamespaceLinks names={[name]} /> is not declared, and similar to {other}.
+      </div>
+    ));
+    return { tone: "attention", word: formatCount(similar.length), detail };
   });
 }
 

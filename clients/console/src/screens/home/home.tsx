@@ -165,8 +165,9 @@ function rankOf({ finding }: Check): number {
 /** What needs a person comes first. */
 const RANKS: Readonly<Record<StateTone, number>> = { bad: 0, attention: 1, busy: 2, quiet: 2, good: 3 };
 
-/** The checks that found something, and in a line those that did not. */
+/** The checks that found something, and in a line those that did not: not of a suspended tenant, whose calls are refused since. */
 function Checks({ checks }: { readonly checks: readonly Check[] }) {
+  const { connection } = useConnection();
   const fine = checks.filter((check) => rankOf(check) === RANKS.good);
   const found = checks.filter((check) => !fine.includes(check)).toSorted((a, b) => rankOf(a) - rankOf(b));
   return (
@@ -184,7 +185,7 @@ function Checks({ checks }: { readonly checks: readonly Check[] }) {
           ]}
         />
       )}
-      {fine.length > 0 && (
+      {fine.length > 0 && connection !== "suspended" && (
         <p>
           <StateMark tone="good" word="Nothing found" /> {fine.map(({ name }) => inSentence(name)).join("; ")}
           .

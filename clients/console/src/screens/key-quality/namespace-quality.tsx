@@ -8,9 +8,9 @@ import {
 } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import { describeInsufficientData } from "@onceward/words/insufficient-data";
 import { defectTitle, measureWords, suspicionsOf } from "@onceward/words/key-quality-words";
+import { formatHex } from "@onceward/words/payload";
 import { recordHref } from "@onceward/words/record-address";
 import { Link } from "wouter";
-import { formatHex } from "../../format/payload.ts";
 import { formatCount, formatNoun, formatShare, inSentence } from "../../format/quantity.ts";
 import { DataTable } from "../../parts/data-table.tsx";
 import { StateMark } from "../../parts/state-mark.tsx";

@@ -8,6 +8,7 @@ import { Link, useLocation, useParams } from "wouter";
 import { formatNoun } from "../../format/quantity.ts";
 import { ConfirmDialog, DeletePart } from "../../parts/confirm-dialog.tsx";
 import { Empty, Unanswered } from "../../parts/list-states.tsx";
+import { MisspeltNote } from "../../parts/namespace-links.tsx";
 import { useNotice } from "../../parts/notice.tsx";
 import { useRefresh } from "../../parts/refresh.ts";
 import { StateMark } from "../../parts/state-mark.tsx";
@@ -64,6 +65,7 @@ function NamespaceOf({ name }: { readonly name: string }) {
             <Link href={`/key-quality?namespace=${name}`}>Key quality</Link>
             <Link href={`/audit?${new URLSearchParams({ target: `namespace ${name}` })}`}>Audit</Link>
           </div>
+          <MisspeltNote name={name} />
           <NamespacePolicy name={name} namespace={namespace} tenant={tenant.data.tenant} />
           {namespace !== undefined && (
             <DeletePart

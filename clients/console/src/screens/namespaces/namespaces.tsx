@@ -13,7 +13,7 @@ import { TextField } from "../../parts/field.tsx";
 import { useFilters } from "../../parts/filter-bar.tsx";
 import { List, usePage } from "../../parts/list.tsx";
 import { Empty, Loading } from "../../parts/list-states.tsx";
-import { useNamespaceNames } from "../../parts/namespace-names.ts";
+import { useNamespaceNames, useSimilarNames } from "../../parts/namespace-names.ts";
 import { hereWith, usePageToken, withParameters } from "../../parts/pages.ts";
 import { StateMark } from "../../parts/state-mark.tsx";
 import { FIELD_NAMES, POLICY_FIELDS, policyText } from "../../policy/policy-fields.ts";
@@ -120,8 +120,9 @@ function overridesOf(policy: Policy | undefined): string {
   return set.map((field) => POLICY_FIELDS[field].label.toLowerCase()).join(", ");
 }
 
-/** The namespaces that have records and no policy of their own, by name. */
+/** The namespaces that have records and no policy of their own; if they are one page, misspelt ones first. */
 function UndeclaredNamespaces({ prefix }: { readonly prefix: string }) {
+  const { token } = usePageToken();
   const request = { pageSize: ADVISED_AT_ONCE, namePrefix: prefix };
   const page = usePage(TenantAdminService.method.listUndeclaredNamespaces, request);
   return (
@@ -135,10 +136,10 @@ function UndeclaredNamespaces({ prefix }: { readonly prefix: string }) {
         </Empty>
       }
     >
-      {({ names }) => (
+      {({ names, nextPageToken }) => (
         <AdviceTable
-          caption="Undeclared namespaces with the tenant's policy, among them misspelt ones"
-          isAll={false}
+          caption="Undeclared namespaces with the tenant's policy"
+          isAll={token === "" && nextPageToken === ""}
           names={names}
         />
       )}
@@ -148,7 +149,7 @@ function UndeclaredNamespaces({ prefix }: { readonly prefix: string }) {
 
 interface AdviceTableProps {
   readonly caption: string;
-  /** Whether there is no other page: then those with late duplicates come first. */
+  /** Whether there is no other page: then misspelt ones, and those with late duplicates, come first. */
   readonly isAll: boolean;
   readonly names: readonly string[];
   /** The fields that each sets itself; undefined: the column is not shown. */
@@ -157,19 +158,27 @@ interface AdviceTableProps {
 
 function AdviceTable({ caption, isAll, names, overrides }: AdviceTableProps) {
   const advised = useAdvice(names);
+  const similarTo = useSimilarNames();
   // The advice decides the order of the rows.
   if (advised.some(({ advice, error }) => advice === undefined && error === undefined))
     return <Loading rows={8} />;
-  const rows = isAll ? advised.toSorted((a, b) => lateOf(b) - lateOf(a)) : advised;
+  const isMisspelt = names.some(similarTo);
+  const rankOf = (each: AdvisedNamespace) => (similarTo(each.name) ? Number.MAX_VALUE : lateOf(each));
+  const rows = isAll ? advised.toSorted((a, b) => rankOf(b) - rankOf(a)) : advised;
+  const similar: Column<AdvisedNamespace> = [
+    "Name",
+    ({ name }) => similarTo(name) && <StateMark tone="attention" word={`Similar to ${similarTo(name)}`} />,
+  ];
   const own: Column<AdvisedNamespace> = ["Overrides", ({ name }) => overrides?.get(name) || "nothing"];
   return (
     <DataTable
-      caption={`${caption}, ${isAll ? "those with late duplicates first" : "by name"}`}
+      caption={`${caption}, ${isAll ? `${isMisspelt ? "misspelt ones" : "those with late duplicates"} first` : "by name"}`}
       rows={rows}
       rowKey={({ name }) => name}
       href={({ name }) => `/namespaces/${name}`}
       columns={[
         ["Namespace", ({ name }) => name],
+        ...(isMisspelt ? [similar] : []),
         ["Key retention", ({ advice }) => advice && formatDurationMs(advice.retentionMs), "number"],
         ["Long enough?", ({ advice }) => <StateMark {...(advice ? nameVerdict(advice) : NOT_ANSWERED)} />],
         ["Why", ({ advice }) => advice && describeVerdict(advice)],

@@ -1,6 +1,8 @@
 import { Code } from "@connectrpc/connect";
 import { useQuery } from "@connectrpc/connect-query";
+import { type Record, Record_State } from "@onceward/gen/onceward/v1/record_pb.ts";
 import { type GetRecordResponse, TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
+import { payloadLine } from "@onceward/words/payload";
 import { recordOf } from "@onceward/words/record-address";
 import { describeLease, type Lease, leaseOf } from "@onceward/words/record-lease";
 import type { QueryState } from "@tanstack/react-query";
@@ -9,6 +11,7 @@ import { commandLine } from "../../format/command.ts";
 import { CliHint, CopyButton } from "../../parts/copy-button.tsx";
 import { Empty, Unanswered } from "../../parts/list-states.tsx";
 import { LookupLink } from "../../parts/lookup-link.tsx";
+import { NamespaceLinks } from "../../parts/namespace-links.tsx";
 import { RecordStateMark } from "../../parts/record-state.tsx";
 import { RESOLUTIONS, resolutionsOf } from "../../parts/resolution/resolution.ts";
 import { useResolution } from "../../parts/resolution/resolve-dialog.tsx";
@@ -19,13 +22,14 @@ import { useLive } from "../../shell/live.ts";
 import { Screen } from "../../shell/screen.tsx";
 import common from "../../styles/common.module.css";
 import styles from "../../styles/screens.module.css";
+import { LINK_FIELD } from "../ambiguous/filters.ts";
 import { QUEUE_PATH, useQueueSteps } from "./queue-steps.tsx";
 import { Duplicates, RecordFacts, RecordResult, useKeyHistory } from "./record-facts.tsx";
 import { Events, RecordTimeline } from "./record-timeline.tsx";
 import { declinedEvents } from "./timeline.ts";
 
 /** How often a record is read again, by the lease of its newest claim. A settled record changes only if somebody acts on it. */
-const REFRESH_MS: Readonly<Record<Lease, number | false>> = {
+const REFRESH_MS: Readonly<globalThis.Record<Lease, number | false>> = {
   // Short enough to see a holder complete.
   held: 3_000,
   lapsed: 10_000,
@@ -116,7 +120,8 @@ function RecordContent({ reply, history, next }: RecordContentProps) {
       <div className={`${common.card} ${styles.situation}`}>
         <RecordStateMark record={record} />
         <p>{describeLease(record, now)}</p>
-        {providerLink !== "" && <LookupLink template={providerLink} record={record} />}
+        {record.state === Record_State.AMBIGUOUS && <Saved record={record} isLinked={providerLink !== ""} />}
+        <LookupLink template={providerLink} record={record} />
         {buttons}
         {resolutionsOf(record).map((kind) => (
           <p key={kind} className={common.quiet}>
@@ -143,6 +148,20 @@ function RecordContent({ reply, history, next }: RecordContentProps) {
       </div>
       {dialog}
     </>
+  );
+}
+
+/** What the attempt saved, which tells how far it came, and how a person sees the rest. */
+function Saved({ record, isLinked }: { readonly record: Record; readonly isLinked: boolean }) {
+  const { name, state } = record.checkpoint ?? {};
+  return (
+    <p>
+      Last checkpoint: {name === undefined ? "none" : <UserText>{name}</UserText>}
+      {state && ", saved "}
+      {state && <UserText>{payloadLine(state)}</UserText>}
+      {!isLinked && ". Set a provider link to look it up: "}
+      {!isLinked && <NamespaceLinks names={[record.namespace]} field={LINK_FIELD} />}
+    </p>
   );
 }
 

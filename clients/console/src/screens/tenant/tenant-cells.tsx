@@ -26,7 +26,7 @@ export const FULLNESS_MARKS: Readonly<Record<Fullness, Mark>> = {
 /** The use of a quota in words, with a bar if it is limited. The words say everything that the bar shows. */
 export function QuotaBar({ quota, use }: { readonly quota: MeasuredQuota; readonly use: QuotaUse }) {
   const { used, limit, fullness } = use;
-  const amount = used === undefined ? "Counted once limited" : amountWords(quota, used);
+  const amount = used === undefined ? "Not counted: no limit" : amountWords(quota, used);
   if (used === undefined || limit === undefined) return <span className={common.quiet}>{amount}</span>;
   return (
     <div className={styles.quota}>
@@ -63,8 +63,8 @@ export function NowRate({ usage: { now, quotas } }: { readonly usage: TenantUsag
   );
 }
 
-/** What was refused in the last minute, by cause, and by quotas since the last full hour. */
-export function Refused({ usage }: { readonly usage: TenantUsage }) {
+/** What was refused in the last minute, by cause, and by quotas since the last full hour; of none, that is said if `isDated`. */
+export function Refused({ usage, isDated }: { readonly usage: TenantUsage; readonly isDated?: true }) {
   const { now, recentRefused, recentWouldBeRefused, recentSince } = usage;
   const words = now === undefined ? [] : refusalWords(now);
   const recent = recentRefused + recentWouldBeRefused;
@@ -72,12 +72,12 @@ export function Refused({ usage }: { readonly usage: TenantUsage }) {
     <>
       {words.length > 0 && <StateMark tone="bad" word={`${words.join(", ")} in the last minute`} />}
       {words.length > 0 && <br />}
-      {recent === 0n ? (
+      {recent === 0n && !isDated ? (
         words.length === 0 && "0"
       ) : (
         <>
           {formatCount(recent)}
-          {recentRefused === 0n && " counted, and answered"}{" "}
+          {recentRefused === 0n && recent > 0n && " counted, and answered"}{" "}
           <span className={common.quiet}>
             since <Time at={recentSince} form="absolute" />
           </span>

@@ -1,6 +1,7 @@
 import { useQuery } from "@connectrpc/connect-query";
 import { OperatorService, type TenantUsage } from "@onceward/gen/onceward/v1/operator_pb.ts";
 import { ApiKey_Role, type Tenant, Tenant_State } from "@onceward/gen/onceward/v1/tenant_pb.ts";
+import { TENANT_CHANGES } from "@onceward/words/changes";
 import { MEASURED, quotaName, quotaUse } from "@onceward/words/quota-use";
 import { useState } from "react";
 import { Link, useParams } from "wouter";
@@ -21,7 +22,7 @@ import { barOf, ofMinute, sumByBar } from "../home/hours.ts";
 import { Outcomes } from "../home/outcomes.tsx";
 import { LimitForm } from "./limit-form.tsx";
 import { StateDialog, SuspendOrResume } from "./state-changes.tsx";
-import { NowRate, QuotaBar, Refused, TenantStateMark } from "./tenant-cells.tsx";
+import { QuotaBar, Refused, TenantStateMark } from "./tenant-cells.tsx";
 import { useCreateTenantKey, useTenantUsage } from "./use-tenant-usage.ts";
 
 /** The screen of a tenant: its use, limits, first keys and state. */
@@ -62,7 +63,7 @@ function Content({ name }: { readonly name: string }) {
       {!isDeleting && (
         <>
           <LimitForm tenant={tenant} usage={usage.data} />
-          <h2>Keys</h2>
+          <h2>API keys</h2>
           <p>
             The tenant's administrators create and revoke its keys. Its first one, or one for an administrator
             who lost all of them, comes from here.
@@ -87,7 +88,7 @@ function Content({ name }: { readonly name: string }) {
           action="Delete the tenant"
           dialog={(close) => <StateDialog tenant={tenant} change="delete" close={close} />}
         >
-          Forgets all of its keys. A suspended tenant keeps them.
+          {TENANT_CHANGES.delete.effect} A suspended tenant keeps its records.
         </DeletePart>
       )}
     </>
@@ -130,8 +131,7 @@ function Use({ usage }: { readonly usage: TenantUsage }) {
   return (
     <Facts
       of={{
-        "Claims now": <NowRate usage={usage} />,
-        Refused: <Refused usage={usage} />,
+        Refused: <Refused usage={usage} isDated />,
         ...Object.fromEntries(quotas),
         "Unfinished jobs": formatCount(usage.unfinishedRecordJobs),
       }}

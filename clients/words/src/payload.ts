@@ -1,3 +1,5 @@
+import { formatSize } from "./bytes.ts";
+
 /** As much of a payload as the page shows. */
 export const SHOWN_PAYLOAD_BYTES = 64 * 1_024;
 
@@ -23,13 +25,26 @@ export function readPayload(bytes: Uint8Array): PayloadText {
   return { form: "text", text: hiddenBytes > 0 ? text : withLineBreaks(text), hiddenBytes };
 }
 
+/** As much of a payload as a line has room for. */
+const SHOWN_CHARACTERS = 120;
+
+/** Returns the beginning of a payload in one line. */
+export function payloadLine(bytes: Uint8Array): string {
+  if (bytes.length === 0) return "nothing";
+  const { form, text } = readPayload(bytes);
+  if (form === "hex") return formatSize(bytes.length);
+  // JSON is shown with line breaks elsewhere.
+  const line = text.replace(/([[{])\s+|\s+([\]}])/g, "$1$2").replace(/\s+/g, " ");
+  return line.length > SHOWN_CHARACTERS ? `${line.slice(0, SHOWN_CHARACTERS)}…` : line;
+}
+
 /** Returns bytes as hexadecimal digits, such as a fingerprint's. */
 export function formatHex(bytes: Uint8Array): string {
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-/** `cut`: the last character may be incomplete, which `stream` skips. */
-function decodeText(bytes: Uint8Array, cut: boolean): string | undefined {
+/** Returns bytes as text; undefined if they are not. `cut`: the last character may be incomplete, which `stream` skips. */
+export function decodeText(bytes: Uint8Array, cut = false): string | undefined {
   try {
     const text = new TextDecoder("utf-8", { fatal: true }).decode(bytes, { stream: cut });
     // biome-ignore lint/suspicious/noControlCharactersInRegex: the question is whether there are any.
