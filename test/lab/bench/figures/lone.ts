@@ -26,14 +26,14 @@ export const measureLone: Figure = async (bench) => {
   try {
     const claims = await ofEach((each) => new FreshClaims(each, violations));
     const { onceward, socket, diy } = claims;
-    const claim = await compare(bench, "claim", 2, {
+    const claim = await compare(bench, "claim", 2.5, {
       onceward: onceward.claim,
       socket: socket.claim,
       diy: diy.claim,
     });
     for (const each of [onceward, socket, diy]) await each.verify();
     const replays = await ofEach(async (each) => (await prepareReplays(each, KEYS, violations)).among(KEYS));
-    return [...claim, ...(await compare(bench, "replay", 1.5, replays))];
+    return [...claim, ...(await compare(bench, "replay", 2, replays))];
   } finally {
     await pool.end();
   }

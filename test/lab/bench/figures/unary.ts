@@ -68,5 +68,5 @@ export const measureUnary: Figure = async ({ rig, violations, signal, pace, prog
       "p99 ms": measured[part].p99Ms,
     },
   });
-  return [finding("replays", 0.6), finding("claims", 0.4)];
+  return [finding("replays", 0.33), finding("claims", 0.2)];
 };
