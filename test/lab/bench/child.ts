@@ -22,6 +22,5 @@ export function startChild(
 
 /** Resolves with the first line that a child writes. */
 export async function firstLine(stream: NodeJS.ReadableStream): Promise<string> {
-  const [line] = await once(createInterface(stream), "line");
-  return line as string;
+  return (await once(createInterface(stream), "line"))[0] as string;
 }

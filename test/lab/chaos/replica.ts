@@ -2,6 +2,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { socketOf } from "../../support/network/sockets.ts";
 import { startTcpProxy, type TcpProxy } from "../../support/network/tcp-proxy.ts";
+import { socketSetting } from "../../support/servers/server.ts";
 import { type ServerProcess, startServerProcess } from "../../support/servers/server-process.ts";
 
 /**
@@ -64,8 +65,9 @@ export async function startReplica(options: ReplicaOptions): Promise<Replica> {
   const toRedis = redisSocket === undefined ? undefined : await startTcpProxy(redisSocket);
   let isEndExpected = false;
   const outputs: (readonly string[])[] = [];
+  const socket = socketSetting();
   let current = await launch({}, 1);
-  const inbound = await startTcpProxy(current.grpcPort);
+  const inbound = await startTcpProxy(current.socket ?? current.grpcPort);
 
   async function launch(how: ReplicaStart, tries = START_TRIES): Promise<ServerProcess> {
     const { main = MAIN, nodeOptions = [], clockOffsetMs = 0 } = { ...options, ...how };
@@ -74,6 +76,7 @@ export async function startReplica(options: ReplicaOptions): Promise<Replica> {
       ONCEWARD_SWEEP_INTERVAL: "500ms",
       ONCEWARD_POOL_SIZE: "6",
       ONCEWARD_CACHE_MIB: "16",
+      ...socket,
       ...options.env,
       ...(toRedis && { REDIS_URL: `redis://127.0.0.1:${toRedis.port}` }),
     };
@@ -127,7 +130,7 @@ export async function startReplica(options: ReplicaOptions): Promise<Replica> {
       await kill();
       current = await launch(how);
       isEndExpected = false;
-      inbound.setTarget(current.grpcPort);
+      inbound.setTarget(current.socket ?? current.grpcPort);
     },
     async [Symbol.asyncDispose]() {
       await kill();

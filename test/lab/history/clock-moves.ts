@@ -23,10 +23,7 @@ export function retentionClock(at: Range, moves: readonly ClockMove[]): Range {
   return range(at.from, at.to + Math.min(mostAheadMs(at, moves), RETENTION_TOLERANCE_MS));
 }
 
-/**
- * How long replicas that started while the clock was ahead may take their own machine's for right after it was set back: two
- * heartbeats, which may be late.
- */
+/** After two heartbeats, which may be late, replicas that started while the clock was ahead see that it was set back. */
 const FOLLOWED_FOR_MS = 10_000;
 
 /** Returns the same of the time by which `reclaim_within` has passed: a clock that was set back makes no claim younger. */

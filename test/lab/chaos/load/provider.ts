@@ -19,10 +19,8 @@ export function createProvider(): Provider {
     answer({ ask, fenced, record, token }) {
       const { tenant, namespace, key } = record;
       if (ask === "look") {
-        const name = nameOf(record);
-        return (fenced ? fencing.effects : unfenced).some((effect) => nameOf(effect) === name)
-          ? "charged"
-          : "not charged";
+        const effects = fenced ? fencing.effects : unfenced;
+        return effects.some((effect) => nameOf(effect) === nameOf(record)) ? "charged" : "not charged";
       }
       if (!fenced) {
         unfenced.push({ tenant, namespace, key, token, atMs: nowMs() });
