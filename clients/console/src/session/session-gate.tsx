@@ -1,12 +1,12 @@
 import { useQuery } from "@connectrpc/connect-query";
 import { IdentityService } from "@onceward/gen/onceward/v1/identity_pb.ts";
-import type { ReactNode } from "react";
+import { type ReactNode, useEffect } from "react";
 import { Redirect, useLocation, useSearch } from "wouter";
 import { Unanswered } from "../parts/list-states.tsx";
 import { EmptyFrame } from "../shell/frame.tsx";
 import { SUSPENDED, useConnection } from "./connection.ts";
 import { signInPath } from "./return-path.ts";
-import { type Session, SessionContext, sessionOf } from "./session.ts";
+import { noteSignedIn, type Session, SessionContext, sessionOf } from "./session.ts";
 import { type SessionEnd, useSessionEnd } from "./session-end.ts";
 
 /** Often enough that a page that only lies open learns within a minute that its session has ended. */
@@ -24,6 +24,10 @@ export function SessionGate({ children }: { readonly children: ReactNode }) {
     { enabled: end === undefined, staleTime: CHECK_MS, refetchInterval: CHECK_MS },
   );
   const session = identity.data === undefined ? undefined : sessionOf(identity.data);
+  const isSignedIn = identity.data && session !== undefined;
+  useEffect(() => {
+    if (isSignedIn !== undefined) noteSignedIn(isSignedIn);
+  }, [isSignedIn]);
   if (end !== undefined || (identity.data !== undefined && session === undefined)) {
     return (
       <Redirect

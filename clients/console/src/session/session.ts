@@ -2,6 +2,7 @@ import { timestampDate } from "@bufbuild/protobuf/wkt";
 import { type WhoAmIResponse, WhoAmIResponse_Kind } from "@onceward/gen/onceward/v1/identity_pb.ts";
 import { ApiKey_Role } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { createContext, useContext } from "react";
+import { ofStorage } from "./store.ts";
 
 /** The role of a session, as the contract names it. */
 export type Role = Exclude<keyof typeof ApiKey_Role, "UNSPECIFIED">;
@@ -31,6 +32,19 @@ export function sessionOf(answer: WhoAmIResponse): Session | undefined {
     namespaces: answer.namespaces,
     expiresAt: answer.expiresAt === undefined ? undefined : timestampDate(answer.expiresAt),
   };
+}
+
+const SIGNED_IN = "onceward.console.signed-in";
+
+/** Returns whether someone was signed in when this browser last knew: then a screen's file may be asked for at once. */
+export function wasSignedIn(): boolean {
+  return ofStorage(() => localStorage.getItem(SIGNED_IN) !== null, false);
+}
+
+/** Notes whether someone is signed in. */
+export function noteSignedIn(isSignedIn: boolean): void {
+  const note = () => (isSignedIn ? localStorage.setItem(SIGNED_IN, "") : localStorage.removeItem(SIGNED_IN));
+  ofStorage(note, undefined);
 }
 
 /** Roles in words. */
