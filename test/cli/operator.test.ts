@@ -118,7 +118,7 @@ test("a change that refuses calls says so and asks for a name; without a termina
     [admin, ["namespaces", "delete", "charges", "--force"], "charges", "It has 1 record,"],
     [admin, ["keys", "revoke", id], id, /^role +caller\n(.+\n)+Calls with it are refused/m],
     [cli, ["operator", "tenants", "suspend", name, ...why], name, "every call of the tenant is refused"],
-    [cli, ["operator", "tenants", "delete", name, ...why], name, "every key is forgotten"],
+    [cli, ["operator", "tenants", "delete", name, ...why], name, "records are deleted"],
   ] as const;
   for (const [run, args, typed, effect] of changes) {
     const asked: string[] = [];

@@ -43,14 +43,15 @@ async function setForAll(setting: string): Promise<void> {
 }
 
 test("callers continue after all connections end under load; nothing acknowledged is lost", async () => {
-  const load = startLoad(await connectCrowd([server], tenant.apiKey, 8), "charges");
+  // A namespace of its own: where most claims find a record, as at the end here, they read first and need no write.
+  const load = startLoad(await connectCrowd([server], tenant.apiKey, 8), "loaded");
   for (let round = 0; round < 5; round++) {
     await load.more(30);
     await terminateConnections();
   }
   await load.more(30);
   await load.stop();
-  await expectReplays(client, "charges", load);
+  await expectReplays(client, "loaded", load);
 }, 60_000);
 
 test("a row that another session has locked delays its own call, not its batch", async () => {
