@@ -36,7 +36,7 @@ describeInBrowser("The screen Fleet", () => {
     expect(await findings.count()).toBe(diagnosis.findings.length);
     const [worst] = diagnosis.findings;
     const problems = diagnosis.findings.filter(({ severity }) => severity === worst?.severity).length;
-    await main.getByText(new RegExp(`^${problems} (error|warning)s?$`)).waitFor();
+    await main.getByText(new RegExp(`^Doctor: ${problems} (error|warning)s?$`)).waitFor();
     await page.getByRole("link", { name: `Fleet ${problems}`, exact: true }).waitFor();
     await page.getByText(new RegExp(`${diagnosis.passed.length} checks found nothing`)).waitFor();
     await expectAccessible(page);

@@ -68,12 +68,13 @@ function Content() {
   const replicas = list.data?.replicas ?? [];
   const perSecond = replicas.reduce((sum, { load }) => sum + (load?.operationsPerSecond ?? 0), 0);
   const answer = [`${formatRate(perSecond)} operations a second`, ...nowOf(busiest.data?.tenants ?? [])];
+  const worst = worstOf(diagnosis.data?.findings);
   return (
     <div aria-busy={list.isPlaceholderData}>
       <Degraded
         replicas={[...here, ...replicas]}
         answer={answer}
-        finding={worstOf(diagnosis.data?.findings)}
+        finding={worst && { ...worst, word: `Doctor: ${worst.word}` }}
       />
       {list.error !== null && <ErrorState error={list.error} retry={list.refetch} />}
       {list.data !== undefined && (

@@ -109,6 +109,7 @@ function Dashboard({ checks, namespace, recent, now }: DashboardProps) {
       {recent.bars !== undefined && totalOf(recent.bars, "claims") > 0 && (
         <DuplicatesStopped bars={recent.bars} {...(now?.total && { now: now.total })} />
       )}
+      {now !== undefined && now.namespaces.length > 1 && <NowTable namespaces={now.namespaces} />}
       <h2>Traffic</h2>
       <FilterBar>
         <NamespaceField value={namespace} />
@@ -119,7 +120,6 @@ function Dashboard({ checks, namespace, recent, now }: DashboardProps) {
           options={Object.fromEntries(offered.map(([each, { label }]) => [each, label]))}
         />
       </FilterBar>
-      {now !== undefined && now.namespaces.length > 1 && <NowTable namespaces={now.namespaces} />}
       <Chart recent={range === "1h" ? minutes : hours} range={range} />
     </>
   );
