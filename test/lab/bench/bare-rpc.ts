@@ -1,7 +1,7 @@
 import { createServer, type ServerHttp2Stream } from "node:http2";
 import type { AddressInfo } from "node:net";
 
-/** A server of `node:http2` that answers each call with as many bytes as its argument says, for P4. A child process: it prints its port. */
+/** A server of `node:http2` that answers with as many bytes as its argument says, for P4. It prints its port. */
 const reply = Buffer.alloc(Number(process.argv[2]));
 const server = createServer();
 server.on("stream", (stream: ServerHttp2Stream) => {

@@ -43,6 +43,17 @@ describe("1: one live token per key", () => {
     expect(violated(claim(0, LOST, undefined, seen), claim(20, 30, replayed("empty")))).toEqual([]);
   });
 
+  test("its empty result lasts as long as its key, also after a change of retention", () => {
+    const retentions = { keyRetentionMs: 60_000, resultRetentionMs: 20_000, failureRetentionMs: 20_000 };
+    const at = { invokedAtMs: 100, returnedAtMs: 110, appliedToExistingAtMs: 200 };
+    const change = { tenant: "acme", namespace: "charges", ...retentions, ...at };
+    const operations = [
+      claim(0, 10, RECORDED, { completesWith: "empty" }),
+      claim(50_000, 50_010, replayed("empty")),
+    ];
+    expect(invariantsOf(checkHistory(scenario(operations, {}, [change])))).toEqual([]);
+  });
+
   test("a second grant that returns before the first one's lease can have ended is a violation", () => {
     expect(violated(claim(0, 10, granted(1)), claim(500, 999, granted(2)))).toEqual([1]);
   });

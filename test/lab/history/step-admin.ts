@@ -62,7 +62,9 @@ function restamped(
   const failureRetention = upTo(record.failureRetention, failureRetentionMs);
   const isCompleted = record.phase === "completed";
   const keyEnds = sum(record.stampedAt, keyRetention);
-  const ofResult = least(keyRetention, record.isFailure ? failureRetention : resultRetention);
+  // A record without a lease was completed by its claim: its empty result lasts as long as its key.
+  const own = record.leaseMs === 0 ? keyRetention : record.isFailure ? failureRetention : resultRetention;
+  const ofResult = least(keyRetention, own);
   return {
     ...state,
     copies: isCompleted ? withCopy(state, record, moment) : state.copies,

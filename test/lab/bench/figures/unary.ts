@@ -28,17 +28,16 @@ const CALLERS = 256;
 const KEYS = 1000;
 
 /** The bytes of a claim and of its replay, as this figure sends and gets them. */
-const CLAIM_BYTES = 150;
-const REPLAY_BYTES = 290;
+const BYTES = { claim: 150, replay: 290 };
 
 /** Starts a server of `node:http2` alone on the same core; the calls to it are those to a server, with other bytes. */
 async function startBareServer(cleanUp: AsyncDisposableStack, apiKey: string): Promise<Step> {
-  const server = startChild(cleanUp, [BARE_SERVER, String(REPLAY_BYTES)]);
+  const server = startChild(cleanUp, [BARE_SERVER, String(BYTES.replay)]);
   const port = Number(await firstLine(server.stdout));
   await pinToOneCore(server.pid ?? 0);
   const next = await openConnections(cleanUp, port);
   const headers = callHeaders("Claim", apiKey);
-  const message = Buffer.alloc(CLAIM_BYTES);
+  const message = Buffer.alloc(BYTES.claim);
   return async () => void (await next().call(headers, message));
 }
 
