@@ -76,7 +76,7 @@ export async function startReplica(options: ReplicaOptions): Promise<Replica> {
       ONCEWARD_SWEEP_INTERVAL: "500ms",
       ONCEWARD_POOL_SIZE: "6",
       ONCEWARD_CACHE_MIB: "16",
-      ...socket,
+      ...(main === MAIN && socket),
       ...options.env,
       ...(toRedis && { REDIS_URL: `redis://127.0.0.1:${toRedis.port}` }),
     };
