@@ -1,3 +1,4 @@
+import { withArgument } from "@onceward/client/agents";
 import { UsageError } from "../../failure.ts";
 import { Budget, DEFAULT_BOUNDS } from "../budget.ts";
 import { simpleKey } from "../check.ts";
@@ -80,22 +81,14 @@ function requestOf(
   { key = simpleKey(), body = endpoint.body }: Changes = {},
 ): ProbeRequest {
   const text = body.replaceAll("{{id}}", pointer === undefined ? String(key) : simpleKey());
-  let args: unknown;
+  let filled: unknown;
   try {
-    args = JSON.parse(text);
+    const args: unknown = JSON.parse(text);
+    filled = pointer === undefined ? args : withArgument(args, pointer, key);
   } catch {
     throw new UsageError("A tool's arguments must be a JSON object.");
   }
-  const names = pointer?.split("/").slice(1) ?? [];
-  const filled = pointer === undefined ? args : put(args, names, key);
   return { url, method: "tools/call", headers: {}, body: JSON.stringify(filled) };
-}
-
-/** Returns the object with a value at the names of a JSON Pointer. */
-function put(into: unknown, [name = "", ...names]: readonly string[], value: unknown): unknown {
-  const member = name.replaceAll("~1", "/").replaceAll("~0", "~");
-  const object: Readonly<Record<string, unknown>> = Object(into);
-  return { ...object, [member]: names.length === 0 ? value : put(object[member], names, value) };
 }
 
 /** Returns a shell command that makes the call in a session of its own. */

@@ -47,7 +47,7 @@ export class McpServer {
       if (page instanceof Error)
         throw new NotProbedError(`The server does not list its tools: ${page.message}`);
       if (!Array.isArray(page.tools)) throw new NoAnswerError("its list of tools has no tools");
-      tools.push(...page.tools.filter((tool) => typeof tool?.name === "string"));
+      for (const tool of page.tools) if (typeof tool?.name === "string") tools.push(tool);
       cursor = page.nextCursor;
     } while (cursor);
     return tools;
