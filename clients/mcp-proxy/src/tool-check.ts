@@ -1,11 +1,10 @@
 import type { JSONRPCMessage } from "@modelcontextprotocol/sdk/types.js";
-import { withoutArgument } from "@onceward/client/agents";
+import { DERIVED_KEY_LENGTH, withoutArgument } from "@onceward/client/agents";
 import { messageOf, UsageError } from "./failure.ts";
 import { type ProxyPolicy, valueAt } from "./policy.ts";
 
 /** More pages than a server needs for its tools. */
 const MAX_PAGES = 100;
-const DERIVED_KEY_LENGTH = 43;
 
 /** A tool, as the server lists it. */
 interface Tool {
@@ -46,7 +45,7 @@ export async function checkTools(
 function checkKeyArgument(tool: string, pointer: string, inputSchema: unknown): void {
   const path = `tools.${tool}.keyArgument ${pointer}`;
   const parent = pointer.slice(0, pointer.lastIndexOf("/")).replaceAll("/", "/properties/");
-  // An object for any call of an API lists no arguments; a misspelt top-level argument is refused all the same.
+  // A tool for all calls of an API has an object of any members. At the top, a misspelt argument is still refused.
   const isOpen = Object(valueAt(inputSchema, parent)).additionalProperties === true;
   if (withoutArgument(inputSchema, pointer) === undefined && !isOpen)
     throw new UsageError(`${path} is not among the "properties" of the tool's inputSchema.`);

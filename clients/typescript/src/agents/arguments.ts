@@ -3,6 +3,8 @@ import { namesOf } from "../keys/omissions.ts";
 
 /** The label of the derived key that a tool gets as an argument. Another one would make providers repeat effects. */
 export const KEY_ARGUMENT_LABEL = "tool";
+/** The characters of a derived key, as `deriveKey` makes it. */
+export const DERIVED_KEY_LENGTH = 43;
 
 /**
  * Returns a tool's arguments with a value at a JSON Pointer, in objects that are created if they are missing. The given arguments
@@ -48,7 +50,7 @@ export function withoutArgument(schema: unknown, pointer: string): object | unde
 }
 
 /** As long as a derived key. A framework checks what the model sent before the key is known. */
-const PLACEHOLDER = "0".repeat(43);
+const PLACEHOLDER = "0".repeat(DERIVED_KEY_LENGTH);
 
 /**
  * Returns a framework's schema of a tool's arguments without the one at a JSON Pointer: JSON Schema, alone or in `jsonSchema()` of
