@@ -46,9 +46,9 @@ export function createSessions(calls: Calls, outside: Outside, random: Random, c
   const held: Held[] = [];
   const crashed: Target[] = [];
   const chance = (share: number) => random.next() < share;
-  const remember = (claim: Held) => {
-    held.push(claim);
-    if (held.length > REMEMBERED) held.shift();
+  const remember = <Each>(list: Each[], each: Each) => {
+    list.push(each);
+    if (list.length > REMEMBERED) list.shift();
   };
 
   async function claim(target: Target): Promise<ClaimResponse | undefined> {
@@ -79,12 +79,9 @@ export function createSessions(calls: Calls, outside: Outside, random: Random, c
     // Without an answer, the effect may not begin.
     if (marks && !(await extend(target, token, { begin: true }))) return;
     const result = success(marked(target.tenant, `${target.namespace}/${target.key} by ${client} #${token}`));
-    remember({ target, token, result });
+    remember(held, { target, token, result });
     await haveEffect(target, Number(token));
-    if (chance(marks ? 0.25 : 0.1)) {
-      crashed.push(target);
-      return;
-    }
+    if (chance(marks ? 0.25 : 0.1)) return remember(crashed, target);
     await complete(target, token, result);
     if (chance(0.06)) await complete(target, token, chance(0.5) ? result : success("another"));
   }
@@ -107,7 +104,7 @@ export function createSessions(calls: Calls, outside: Outside, random: Random, c
 
   async function giveUp(target: Target, token: bigint): Promise<void> {
     const id = { namespace: target.namespace, key: target.key, fencingToken: token };
-    remember({ target, token, result: undefined });
+    remember(held, { target, token, result: undefined });
     await calls.tell([target], (api, options) => api.release({ ...id, reason: "not now" }, options));
   }
 
@@ -123,10 +120,7 @@ export function createSessions(calls: Calls, outside: Outside, random: Random, c
   async function work(target: Target, token: bigint): Promise<void> {
     const draw = random.next();
     if (draw < 0.12) return giveUp(target, token);
-    if (draw < 0.2) {
-      crashed.push(target);
-      return;
-    }
+    if (draw < 0.2) return remember(crashed, target);
     if (draw < 0.27) {
       const declined = failure(marked(target.tenant, `declined #${token}`));
       return complete(target, token, declined);
@@ -144,7 +138,7 @@ export function createSessions(calls: Calls, outside: Outside, random: Random, c
 
   return {
     settle,
-    nextCrashed: () => crashed.shift(),
+    nextCrashed: () => crashed.splice(0, 1).find((target) => !calls.isWornOut(target)),
     async claimOnce(target) {
       const reply = await claim(target);
       if (reply?.outcome.case === "claimed") await work(target, reply.outcome.value.fencingToken);
