@@ -20,9 +20,9 @@ export function useFirstNamespaces(request: { namePrefix?: string; pageSize: num
   };
 }
 
-/** Returns the function that tells of which declared namespace an undeclared name is probably a misspelling; undefined: of none. */
-export function useSimilarNames(): (name: string) => string | undefined {
-  const enabled = useSession().namespaces.length === 0;
+/** Returns the function that tells which declared namespace an undeclared name probably misspells. Nothing is read unless `isAsked`. */
+export function useSimilarNames(isAsked = true): (name: string) => string | undefined {
+  const enabled = useSession().namespaces.length === 0 && isAsked;
   const { data } = useQuery(TenantAdminService.method.listNamespaces, { pageSize: MAX_PAGE }, { enabled });
   const declared = data?.namespaces.map(({ name }) => name) ?? [];
   return (name) => (declared.includes(name) ? undefined : similarName(name, declared));

@@ -65,7 +65,7 @@ function NamespaceOf({ name }: { readonly name: string }) {
             <Link href={`/key-quality?namespace=${name}`}>Key quality</Link>
             <Link href={`/audit?${new URLSearchParams({ target: `namespace ${name}` })}`}>Audit</Link>
           </div>
-          <MisspeltNote name={name} />
+          {namespace === undefined && <MisspeltNote name={name} />}
           <NamespacePolicy name={name} namespace={namespace} tenant={tenant.data.tenant} />
           {namespace !== undefined && (
             <DeletePart

@@ -158,16 +158,20 @@ interface AdviceTableProps {
 
 function AdviceTable({ caption, isAll, names, overrides }: AdviceTableProps) {
   const advised = useAdvice(names);
-  const similarTo = useSimilarNames();
+  const similarTo = useSimilarNames(overrides === undefined);
   // The advice decides the order of the rows.
   if (advised.some(({ advice, error }) => advice === undefined && error === undefined))
     return <Loading rows={8} />;
-  const isMisspelt = names.some(similarTo);
-  const rankOf = (each: AdvisedNamespace) => (similarTo(each.name) ? Number.MAX_VALUE : lateOf(each));
+  const similarNames = new Map(names.map((name) => [name, similarTo(name)]));
+  const isMisspelt = names.some((name) => similarNames.get(name));
+  const rankOf = (each: AdvisedNamespace) => (similarNames.get(each.name) ? Number.MAX_VALUE : lateOf(each));
   const rows = isAll ? advised.toSorted((a, b) => rankOf(b) - rankOf(a)) : advised;
   const similar: Column<AdvisedNamespace> = [
     "Name",
-    ({ name }) => similarTo(name) && <StateMark tone="attention" word={`Similar to ${similarTo(name)}`} />,
+    ({ name }) => {
+      const other = similarNames.get(name);
+      return other && <StateMark tone="attention" word={`Similar to ${other}`} />;
+    },
   ];
   const own: Column<AdvisedNamespace> = ["Overrides", ({ name }) => overrides?.get(name) || "nothing"];
   return (
