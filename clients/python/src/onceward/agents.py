@@ -340,10 +340,11 @@ def once_tool(
         if key_argument is not None and key_argument not in signature.parameters:
             raise refused_field("key_argument", f"must be a parameter of {fn.__name__}, is {key_argument}")
         shown = [each for each in signature.parameters.values() if each.name != key_argument]
+        visible = signature.replace(parameters=shown)
 
         def call_of(args: Any, kwargs: Any) -> tuple[AgentRun, ToolCall, Callable[[Any], Any]]:
             kwargs.pop(key_argument, None)
-            bound = signature.replace(parameters=shown).bind(*args, **kwargs)
+            bound = visible.bind(*args, **kwargs)
             bound.apply_defaults()
             arguments = dict(bound.arguments)
 
@@ -365,7 +366,7 @@ def once_tool(
 
         def hidden(guarded: Any) -> Any:
             if key_argument is not None:
-                guarded.__signature__ = signature.replace(parameters=shown)
+                guarded.__signature__ = visible
                 annotations = guarded.__annotations__.items()
                 guarded.__annotations__ = {each: hint for each, hint in annotations if each != key_argument}
             return guarded
