@@ -26,9 +26,9 @@ export function describeQuality(quality: KeyQuality): string {
   const since = observedSince === undefined ? "no claim yet" : `since ${formatMoment(observedSince)}`;
   return [
     `Keys in ${namespace}: ${claims.toLocaleString("en")} ${claims === 1n ? "claim" : "claims"}, ${since}. Intervals hold with 95 %.\n`,
-    ...ofKeys.map(describeSuspicion),
+    ...ofKeys.map((each) => `Suspected: ${describeDefect(each)}`),
     ...(ofKeys.length === 0 ? ["Nothing is suspected.\n"] : []),
-    ...(random ? [describeSuspicion(random).replace("Suspected: ", "")] : []),
+    ...(random ? [describeDefect(random)] : []),
     ...(late ? [`${defectTitle(late.defect)}: ${late.advice}\n  onceward advice ${namespace}\n`] : []),
     ...undecided.map(({ defect, insufficient }) =>
       insufficient === undefined
@@ -38,9 +38,9 @@ export function describeQuality(quality: KeyQuality): string {
   ].join("\n");
 }
 
-function describeSuspicion({ defect, evidence, examples, advice }: KeySuspicion): string {
+function describeDefect({ defect, evidence, examples, advice }: KeySuspicion): string {
   return [
-    `Suspected: ${defectTitle(defect)}`,
+    defectTitle(defect),
     ...evidence.map((each) => `  ${describeEvidence(each)}`),
     ...(examples.length === 0 ? [] : [`  for example: ${examples.map(({ key }) => key).join(", ")}`]),
     `  ${advice}\n`,
