@@ -41,7 +41,7 @@ export function describeLease(record: RecordMessage, now: Date): string {
       return "The lease ended without an answer. The next claim takes the key over.";
     case "ambiguous":
       return (
-        "The lease ended, and it is unknown whether the effect happened. Claims are refused until somebody decides, or the key's retention ends: find out whether it happened, and record the answer." +
+        "The lease ended, and it is unknown whether the effect happened. Claims are refused until a person decides, or the key's retention ends: find out whether it happened, and record the answer." +
         (endsSoon(record, now) ? " The retention ends soon." : "")
       );
     case "settled":

@@ -7,7 +7,7 @@ import {
 import { defaultsOf, definedOf, messageFields, type Overrides, type PlainFields } from "./fields.ts";
 import { MAX_KEY_AHEAD_MS } from "./limits.ts";
 
-/** What happens when a lease expires: the next Claim gets the key, or the record is ambiguous until somebody decides or its retention ends. */
+/** What happens when a lease expires: the next Claim gets the key, or the record is ambiguous until a person decides or its retention ends. */
 export type OnLeaseExpiry = Exclude<keyof typeof Policy_OnLeaseExpiry, "UNSPECIFIED">;
 
 /**
