@@ -20,14 +20,14 @@ export interface Injections {
 
 /**
  * Injects the faults of a schedule; resolves when all have healed, early if interrupted. On a busy machine faults that wait for
- * their turn may not begin by `endsAtMs`: they are left out, so that a run does not last several times as long as it was to.
+ * their turn may not begin before the run is over: they are left out, so that a run does not last several times as long as it was to.
  */
 export async function injectFaults(
   schedule: readonly ScheduledFault[],
   faults: readonly Fault[],
   scene: Omit<Scene, "random" | "onVictim">,
   onFault: (what: string) => void,
-  endsAtMs = Number.POSITIVE_INFINITY,
+  isOver: () => boolean = () => false,
 ): Promise<Injections> {
   const injections: Injection[] = [];
   const failures: string[] = [];
@@ -36,12 +36,12 @@ export async function injectFaults(
 
   async function inject(fault: Fault, seed: number): Promise<void> {
     if (scene.signal.aborted) return;
-    const startedAtMs = nowMs();
-    if (startedAtMs > endsAtMs) {
+    if (isOver()) {
       onFault(`${fault.name} is left out: the run is over`);
       return;
     }
     onFault(fault.name);
+    const startedAtMs = nowMs();
     let victim: Victim = {};
     const onVictim = (hit: Victim) => {
       victim = hit;

@@ -84,7 +84,7 @@ export async function runRound(rig: Rig, options: RoundOptions): Promise<Round> 
     faults,
     scene,
     onProgress,
-    beganMs + durationMs,
+    () => nowMs() > beganMs + durationMs,
   );
   // Long enough to watch the recovery from the last fault.
   await untilMs(Math.max(beganMs + durationMs, nowMs() + LATEST_MS + MARGIN_MS), signal);

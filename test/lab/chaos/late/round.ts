@@ -64,7 +64,7 @@ export async function runLateRound(rig: Rig, options: RoundOptions): Promise<Lat
     turns,
     scene,
     onProgress,
-    beganMs + durationMs,
+    () => nowMs() > beganMs + durationMs,
   );
   await untilMs(beganMs + durationMs, signal);
   const { journalPaths } = await fleet.stop();
