@@ -1,5 +1,7 @@
 import { execFile } from "node:child_process";
+import { once } from "node:events";
 import { readdirSync, readFileSync } from "node:fs";
+import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
@@ -205,8 +207,8 @@ describe.runIf(tools)("the chart", () => {
     const policies = (await objectsOf("http-proxy.yaml")).filter(({ kind }) => kind === "NetworkPolicy");
     const peersOf = (name: string) =>
       policies.find(({ metadata }) => metadata.name === name)?.spec.ingress[0].from;
-    const component = { "app.kubernetes.io/component": "http-proxy" };
-    expect(peersOf("rel-onceward")).toMatchObject([{}, { podSelector: { matchLabels: component } }]);
+    const own = { podSelector: { matchExpressions: [{ operator: "In", values: ["http-proxy", "test"] }] } };
+    expect(peersOf("rel-onceward")).toMatchObject([{}, own]);
     expect(peersOf("rel-onceward-http-proxy")).toEqual([
       { namespaceSelector: { matchLabels: { shop: "true" } } },
     ]);
@@ -319,6 +321,60 @@ describe.runIf(tools)("the chart", () => {
     expect([pod.labels.team, pod.annotations]).toEqual(["own", expect.objectContaining(container)]);
   });
 
+  test("has a pod for helm test, which doctor's errors fail, and a Service that does not answer", async () => {
+    const server = createServer().listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const { port } = server.address() as AddressInfo;
+    const objects = await objectsOf("production.yaml");
+    const pod = objects.find(({ kind }) => kind === "Pod") as KubernetesObject;
+    // As the pod of a Job it is held to what other pods are.
+    const template = { metadata: pod.metadata, spec: pod.spec };
+    expect(lintManifests([...objects, { ...pod, kind: "Job", spec: { template } }])).toEqual([]);
+
+    const [doctor, service] = pod.spec.containers;
+    const deployment = objects.find(({ kind }) => kind === "Deployment") as KubernetesObject;
+    const replica = containersOf(deployment).find(({ args }) => String(args) === "serve");
+    expect(doctor).toMatchObject({ env: replica.env, volumeMounts: replica.volumeMounts });
+    const ended = (code: number) => {
+      const [shell, ...args] = doctor.command;
+      const line = args.pop().replace("node server/dist/main.js doctor", `(exit ${code})`);
+      return run(shell, [...args, line]);
+    };
+    await Promise.all([0, 1].map(ended));
+    for (const code of [2, 3]) await expect(ended(code)).rejects.toThrow();
+
+    const [, ...args] = service.command;
+    const [name] = args.splice(-1, 1, "127.0.0.1");
+    const services = objects.filter(({ kind }) => kind === "Service").map(({ metadata }) => metadata.name);
+    expect(services).toContain(name);
+    const asks = args.map((arg: string) => arg.replace("50051, 8080", `${port}`));
+    await run(process.execPath, asks);
+    server.close();
+    await expect(run(process.execPath, asks)).rejects.toThrow("ECONNREFUSED");
+  });
+
+  test("replaces, probes, scales and balances as the values say, and no faster down than by one replica a minute", async () => {
+    const set = parse(readFileSync(join(CHART, "ci/external.yaml"), "utf8"));
+    const objects = await objectsOf("external.yaml");
+    const spec = objects.find(({ kind }) => kind === "Deployment")?.spec;
+    const { maxSurge, maxUnavailable, ...rollout } = set.rollout;
+    expect(spec).toMatchObject(rollout);
+    expect(spec.strategy).toEqual({ type: "RollingUpdate", rollingUpdate: { maxSurge, maxUnavailable } });
+    const [server] = spec.template.spec.containers;
+    expect(server.startupProbe).toMatchObject({ ...set.probes.startup, periodSeconds: 2 });
+    expect(spec.template.spec.dnsConfig).toEqual(set.dnsConfig);
+    const { loadBalancerClass, loadBalancerSourceRanges } = set.service;
+    expect(objects.find(({ kind }) => kind === "Service")?.spec).toMatchObject({
+      ...{ type: "LoadBalancer", loadBalancerClass, loadBalancerSourceRanges },
+    });
+    const scaled = (await objectsOf("production.yaml")).find(({ kind }) => kind.startsWith("Horizontal"));
+    const { behavior } = parse(readFileSync(join(CHART, "ci/production.yaml"), "utf8")).autoscaling;
+    expect(scaled?.spec.behavior).toMatchObject({
+      scaleUp: behavior.scaleUp,
+      scaleDown: { policies: [{ type: "Pods", value: 1, periodSeconds: 60 }] },
+    });
+  });
+
   test("names the Job by version, and differently when its pod changes", async () => {
     const set = parse(readFileSync(join(CHART, "ci/job-migrations.yaml"), "utf8"));
     const nameOf = async (changes: object) => {
@@ -426,6 +482,13 @@ describe.runIf(tools)("the chart", () => {
 
   test.each([
     ["an unknown value", { replicas: 3 }, "additional properties 'replicas' not allowed"],
+    ["a removed value", { progressDeadlineSeconds: 600 }, "was removed: use rollout.progressDeadlineSeconds"],
+    ["a rollout that can replace no replica", { rollout: { maxSurge: 0 } }, "are both 0"],
+    [
+      "a balancer's networks without a balancer",
+      { service: { loadBalancerSourceRanges: ["10.0.0.0/8"] } },
+      "need service.type LoadBalancer",
+    ],
     ["an unknown setting", { config: { ONCEWARD_GPRC_PORT: 1 } }, "'ONCEWARD_GPRC_PORT' not allowed"],
     [
       "a secret as a setting",
@@ -462,7 +525,7 @@ describe.runIf(tools)("the chart", () => {
     ],
     [
       "more replicas than Postgres has connections for",
-      { autoscaling: { enabled: true, maxReplicas: 6 } },
+      { autoscaling: { enabled: true, maxReplicas: 5 }, rollout: { maxSurge: 2 } },
       "maxReplicas needs 105 connections",
     ],
     [

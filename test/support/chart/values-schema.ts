@@ -12,6 +12,16 @@ const secretKey = matching("^[-._a-zA-Z0-9]{0,253}$");
 const fileKey = matching("^[-._a-zA-Z0-9]{1,253}$");
 const secret = map({ existingSecret: objectName, key: secretKey });
 
+const TIMES = [
+  "initialDelaySeconds",
+  "periodSeconds",
+  "timeoutSeconds",
+  "failureThreshold",
+  "successThreshold",
+];
+/** The times of a probe. */
+const timing = map(Object.fromEntries(TIMES.map((name) => [name, whole(0)])));
+
 const image = {
   repository: matching("^[^\\s:@]+(:[0-9]+/[^\\s:@]+)?$"),
   tag: matching("^([A-Za-z0-9_][-.A-Za-z0-9_]{0,127})?$"),
@@ -68,6 +78,7 @@ const VALUES: Readonly<Record<string, JsonSchema>> = {
     maxReplicas: whole(1, 1000),
     maxConnections: whole(1),
     targetCPUUtilizationPercentage: whole(1, 1000),
+    behavior: part,
   }),
   podDisruptionBudget: map({
     enabled: flag,
@@ -77,6 +88,7 @@ const VALUES: Readonly<Record<string, JsonSchema>> = {
     annotations: textMap,
     headlessAnnotations: textMap,
     type: { enum: ["ClusterIP", "NodePort", "LoadBalancer"] },
+    ...{ loadBalancerClass: text, loadBalancerSourceRanges: { type: "array", items: text } },
     grpcAppProtocol: text,
   }),
   networkPolicy: map({ enabled: flag, callers: parts, monitoring: parts, egress: parts }),
@@ -118,7 +130,14 @@ const VALUES: Readonly<Record<string, JsonSchema>> = {
     resources: part,
   }),
   runAsUser: { type: ["integer", "null"], minimum: 1 },
-  progressDeadlineSeconds: whole(1),
+  // Removed: templates/validate.yaml names the successor.
+  progressDeadlineSeconds: {},
+  rollout: map({
+    ...{ maxSurge: whole(0, 1000), maxUnavailable: whole(0, 1000), minReadySeconds: whole(0) },
+    ...{ revisionHistoryLimit: whole(0), progressDeadlineSeconds: whole(1) },
+  }),
+  probes: map({ startup: timing, liveness: timing, readiness: timing }),
+  dnsConfig: part,
   podAnnotations: textMap,
   podLabels: textMap,
   priorityClassName: objectName,
