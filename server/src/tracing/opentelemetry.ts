@@ -216,10 +216,11 @@ class RecordedCall implements CallSpan {
     if (this.isRecording) this.#span.addLink({ context: ids });
   }
 
-  end({ code, reason }: CallOutcome): void {
+  end({ code, outcome, reason }: CallOutcome): void {
     this.hasEnded = true;
     if (!this.isRecording) return;
     this.#span.setAttribute("rpc.response.status_code", code);
+    if (outcome !== undefined) this.#span.setAttribute("onceward.outcome", outcome);
     if (reason !== undefined) this.#span.setAttribute("onceward.reason", reason);
     if (SERVER_FAILURES.has(code)) markFailed(this.#span, code);
     this.#span.end();
