@@ -353,7 +353,7 @@ describe.runIf(tools)("the chart", () => {
     await expect(run(process.execPath, asks)).rejects.toThrow("ECONNREFUSED");
   });
 
-  test("replaces, probes, scales and balances as the values say, and no faster down than by one replica a minute", async () => {
+  test("replaces, probes, scales and balances as the values say, and slowly down by default", async () => {
     const set = parse(readFileSync(join(CHART, "ci/external.yaml"), "utf8"));
     const objects = await objectsOf("external.yaml");
     const spec = objects.find(({ kind }) => kind === "Deployment")?.spec;

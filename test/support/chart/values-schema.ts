@@ -12,15 +12,9 @@ const secretKey = matching("^[-._a-zA-Z0-9]{0,253}$");
 const fileKey = matching("^[-._a-zA-Z0-9]{1,253}$");
 const secret = map({ existingSecret: objectName, key: secretKey });
 
-const TIMES = [
-  "initialDelaySeconds",
-  "periodSeconds",
-  "timeoutSeconds",
-  "failureThreshold",
-  "successThreshold",
-];
-/** The times of a probe. */
-const timing = map(Object.fromEntries(TIMES.map((name) => [name, whole(0)])));
+const secretFile = map({ existingSecret: objectName, key: fileKey });
+/** Numbers of a probe, whose names Kubernetes checks. */
+const timing: JsonSchema = { type: "object", additionalProperties: whole(0) };
 
 const image = {
   repository: matching("^[^\\s:@]+(:[0-9]+/[^\\s:@]+)?$"),
@@ -41,19 +35,9 @@ const VALUES: Readonly<Record<string, JsonSchema>> = {
   replicaCount: whole(0, 1000),
   config: configSchema(),
   secrets: map(Object.fromEntries(SECRETS.map((name) => [name, secret]))),
-  tls: map({
-    existingSecret: objectName,
-    certKey: fileKey,
-    keyKey: fileKey,
-    clientCa: map({ existingSecret: objectName, key: fileKey }),
-  }),
-  extraEnv: parts,
-  extraVolumes: parts,
-  extraVolumeMounts: parts,
-  extraContainers: parts,
-  extraInitContainers: parts,
-  lifecycle: part,
-  extraObjects: parts,
+  tls: map({ existingSecret: objectName, certKey: fileKey, keyKey: fileKey, clientCa: secretFile }),
+  ...{ extraEnv: parts, extraVolumes: parts, extraVolumeMounts: parts, extraObjects: parts },
+  ...{ extraContainers: parts, extraInitContainers: parts, lifecycle: part },
   migrations: map({
     mode: { enum: ["initContainer", "job", "none"] },
     resources: part,
@@ -67,7 +51,7 @@ const VALUES: Readonly<Record<string, JsonSchema>> = {
   serviceRole: map({
     enabled: flag,
     image: matching("^[^\\s]+$"),
-    password: map({ existingSecret: objectName, key: fileKey }),
+    password: secretFile,
     extraEnv: parts,
     resources: part,
   }),
@@ -85,8 +69,7 @@ const VALUES: Readonly<Record<string, JsonSchema>> = {
     maxUnavailable: { type: ["integer", "string"], minimum: 1, pattern: "^[1-9][0-9]?%$|^100%$" },
   }),
   service: map({
-    annotations: textMap,
-    headlessAnnotations: textMap,
+    ...{ annotations: textMap, headlessAnnotations: textMap },
     type: { enum: ["ClusterIP", "NodePort", "LoadBalancer"] },
     ...{ loadBalancerClass: text, loadBalancerSourceRanges: { type: "array", items: text } },
     grpcAppProtocol: text,
@@ -118,14 +101,10 @@ const VALUES: Readonly<Record<string, JsonSchema>> = {
     upstream: matching("^(https?://[^/?#@]+)?$"),
     routes,
     address: matching("^(https?://[^/?#@]+)?$"),
-    apiKey: map({ existingSecret: objectName, key: fileKey }),
-    containers: parts,
+    apiKey: secretFile,
+    ...{ containers: parts, extraEnv: parts, extraVolumes: parts, extraVolumeMounts: parts, clients: parts },
     drainSeconds: whole(0, 9999),
     extraArgs: { type: "array", items: text },
-    extraEnv: parts,
-    extraVolumes: parts,
-    extraVolumeMounts: parts,
-    clients: parts,
     service: map({ port: whole(1, 65_535), annotations: textMap }),
     resources: part,
   }),
