@@ -43,7 +43,10 @@ export function tracePipeline(pipeline: Pipeline, tracing: Tracing): Pipeline {
 
 /** Returns the outcome of a Claim as the contract names it, and of a Complete or Release as metrics do; of others, undefined. */
 export function outcomeOfReply(reply: Message | undefined): string | undefined {
-  if (isMessage(reply, ClaimResponseSchema)) return ClaimResponseSchema.field[reply.outcome.case ?? ""]?.name;
+  if (isMessage(reply, ClaimResponseSchema)) {
+    const { case: outcome } = reply.outcome;
+    return outcome && ClaimResponseSchema.field[outcome].name;
+  }
   if (isMessage(reply, CompleteResponseSchema)) return reply.alreadyCompleted ? "repeated" : "completed";
   return isMessage(reply, ReleaseResponseSchema) ? "released" : undefined;
 }
