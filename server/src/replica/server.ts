@@ -5,14 +5,8 @@ import { type Config, redactedConfig } from "../config/config.ts";
 import { STATEMENT_TIMEOUT_MS } from "../domain/statement-times.ts";
 import { VERSION } from "../version.ts";
 import { compose, type Replica } from "./compose.ts";
-import {
-  connect,
-  type Facts,
-  type OpenTelemetry,
-  openResources,
-  type Resources,
-  type ServerTuning,
-} from "./connect.ts";
+import type { OpenTelemetry, Resources, ServerTuning } from "./connect.ts";
+import { connect, type Facts, openResources } from "./connect.ts";
 import { listenOnAll } from "./ports.ts";
 
 /** The time for the last spans and metrics to be exported, if calls took the whole time of the drain. */

@@ -12,14 +12,12 @@ import {
   DataPointType,
   type Histogram,
   type MetricData,
-  type ResourceMetrics,
 } from "@opentelemetry/sdk-metrics";
 import { createRepeating, type Repeating } from "../background/repeat.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { MAX_PROBLEM_LENGTH, resourceOf } from "./opentelemetry.ts";
 
 const DEFAULT_INTERVAL_MS = 60_000;
-const TYPE = { "Content-Type": "application/x-protobuf" };
 
 /**
  * Exports the metrics of `/metrics` by OTLP over HTTP, under the same names. The SDK reads `OTEL_*` from the environment, as for
@@ -32,14 +30,15 @@ export function openMetricsExport(
   { samples }: Pick<Metrics, "samples">,
   onFailed: (error: unknown) => void,
 ): Repeating {
-  const exporter = new OTLPExporterBase<ResourceMetrics>(
-    createOtlpHttpExportDelegate(
-      convertLegacyHttpOptions({}, "METRICS", "v1/metrics", TYPE),
-      ...([ProtobufMetricsSerializer, "otlp_http_metric_exporter", MetricsExporterMetricsHelper] as const),
-      undefined,
-    ),
-  );
-  const resource = resourceOf({ instanceId: replica.id, version: replica.version });
+  const type = { "Content-Type": "application/x-protobuf" };
+  const http = convertLegacyHttpOptions({}, "METRICS", "v1/metrics", type);
+  const form = [
+    ProtobufMetricsSerializer,
+    "otlp_http_metric_exporter",
+    MetricsExporterMetricsHelper,
+  ] as const;
+  const exporter = new OTLPExporterBase(createOtlpHttpExportDelegate(http, ...form, undefined));
+  const resource = resourceOf({ ...replica, instanceId: replica.id });
   const startTime = hrTime();
   async function exportAll(): Promise<void> {
     const times = { startTime, endTime: hrTime() };
