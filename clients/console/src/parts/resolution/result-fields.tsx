@@ -42,7 +42,7 @@ export function ResultFields({ draft, change, isHttp = false }: ResultFieldsProp
       )}
       <TextArea
         label="Result"
-        help="Stored with each record that happened, and replayed to its duplicates, byte for byte. Can be empty."
+        help="The same for each record that happened: its duplicates get it, byte for byte. Can be empty. Decide one by one where results differ."
         problem={problems.text}
         rows={5}
         spellCheck={false}
