@@ -16,7 +16,7 @@ import { collectPages } from "../pages.ts";
 import { type Session, sessions } from "../session.ts";
 import { describeLimitChange, describeTenant, stateName } from "../tenant-text.ts";
 import { Moment } from "../times.ts";
-import { command, group, type LimitOption, withLimit, withYes } from "./group.ts";
+import { command, group, type LimitOption, withAllCells, withLimit, withYes } from "./group.ts";
 
 interface StateOptions extends YesOption {
   readonly reason: string;
@@ -53,19 +53,30 @@ function createCommand(host: Host): Command {
 
 function listCommand(host: Host): Command {
   const asOperator = sessions(host, createOperator);
-  return withLimit(command("list", "Lists all tenants, by name.", "operator tenants list")).action(
+  const made = command(
+    "list",
+    "Lists all tenants, by name.",
+    "operator tenants list",
+    "operator tenants list --all-cells",
+  );
+  return withAllCells(withLimit(made)).action(
     asOperator(async ({ client, call, output }, { limit }: LimitOption) => {
       const listed = await collectPages(limit, async (page) => {
         const { tenants, nextPageToken } = await client.listTenants(page, call);
         return { items: tenants, nextPageToken };
       });
-      output.list(TenantSchema, listed, [
-        ["TENANT", ({ name }) => name],
-        ["STATE", ({ state }) => stateName(state)],
-        ["OPERATIONS/S", ({ quotas }) => `${quotas?.operationsPerSecond ?? "unlimited"}`],
-        ["LIVE RECORDS", ({ quotas }) => `${quotas?.liveRecords ?? "unlimited"}`],
-        ["CREATED", ({ createdAt }) => new Moment(createdAt), "wide"],
-      ]);
+      output.list(
+        TenantSchema,
+        listed,
+        [
+          ["TENANT", ({ name }) => name],
+          ["STATE", ({ state }) => stateName(state)],
+          ["OPERATIONS/S", ({ quotas }) => `${quotas?.operationsPerSecond ?? "unlimited"}`],
+          ["LIVE RECORDS", ({ quotas }) => `${quotas?.liveRecords ?? "unlimited"}`],
+          ["CREATED", ({ createdAt }) => new Moment(createdAt), "wide"],
+        ],
+        ({ name }) => name,
+      );
     }),
   );
 }
