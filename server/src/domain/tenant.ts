@@ -181,8 +181,8 @@ export function requireServed(tenant: Pick<Tenant, "moving" | "suspended" | "mov
   if (suspended) throw new Refusal("TENANT_SUSPENDED", "The operator has suspended this tenant.");
 }
 
-/** A move takes longer than 10 s, until all replicas refuse; the retries of many callers are to cost little meanwhile. */
-const MOVING_RETRY_AFTER_MS = 5000;
+/** Short, so that callers come soon after a redirection; a move takes longer than 10 s, and many wait for it. */
+const MOVING_RETRY_AFTER_MS = 2000;
 
 /**
  * A tenant's state: served; refused until it is resumed; refused while it moves to another installation; or
