@@ -1,5 +1,7 @@
 import { execFile } from "node:child_process";
+import { once } from "node:events";
 import { readdirSync, readFileSync } from "node:fs";
+import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
@@ -24,12 +26,18 @@ const WITHOUT_SCHEMA = ["ServiceMonitor", "PrometheusRule"];
 
 const tools = await installChartTools();
 const { helm, kubeconform, schemas } = tools ?? ({} as ChartTools);
-const MINIMAL = parse(readFileSync(join(CHART, "ci/minimal.yaml"), "utf8"));
+const readSet = (name: string) => parse(readFileSync(join(CHART, "ci", name), "utf8"));
+const MINIMAL = readSet("minimal.yaml");
 const valueSets = readdirSync(join(CHART, "ci"));
 
 /** Returns the objects of a set of values. */
 async function objectsOf(name: string): Promise<readonly KubernetesObject[]> {
   return parseObjects(await renderText(helm, join(CHART, "ci", name)));
+}
+
+/** Returns the objects of values. */
+async function objectsWith(values: object): Promise<readonly KubernetesObject[]> {
+  return parseObjects(await renderText(helm, await valuesFile(values)));
 }
 
 /** Returns each Ingress' host and the name of the port to which it leads, which a Service of the release has. */
@@ -97,9 +105,9 @@ describe.runIf(tools)("the chart", () => {
     ["as the sidecar of the service's containers", {}, ["http-proxy", "charges"]],
     ["in pods of its own", { containers: [], upstream: "https://charges.example:3443" }, ["http-proxy"]],
   ])("runs an HTTP proxy %s, whose command line the program takes", async (_, changes, names) => {
-    const set = parse(readFileSync(join(CHART, "ci/http-proxy.yaml"), "utf8"));
+    const set = readSet("http-proxy.yaml");
     const values = { ...set, httpProxy: { ...set.httpProxy, ...changes } };
-    const objects = parseObjects(await renderText(helm, await valuesFile(values)));
+    const objects = await objectsWith(values);
     expect(lintManifests(objects)).toEqual([]);
     const named = objects.filter(({ metadata }) => metadata.name === "rel-onceward-http-proxy");
     const deployment = named.find(({ kind }) => kind === "Deployment") as KubernetesObject;
@@ -173,7 +181,7 @@ describe.runIf(tools)("the chart", () => {
     expect(shown).toHaveLength(3);
     for (const { secrets, ...values } of shown) {
       const own = { ...values, fullnameOverride: "onceward", secrets: { ...MINIMAL.secrets, ...secrets } };
-      const objects = parseObjects(await renderText(helm, await valuesFile(own)));
+      const objects = await objectsWith(own);
       expect(lintManifests(objects)).toEqual([]);
       for (const [host] of ingressesOf(objects)) {
         expect(`https://${host}`).toBe(values.config.ONCEWARD_CONSOLE_ORIGIN);
@@ -185,9 +193,8 @@ describe.runIf(tools)("the chart", () => {
   });
 
   test("has an Ingress for each of the HTTP and gRPC ports, and alerts for a team", async () => {
-    const set = parse(readFileSync(join(CHART, "ci/ingress.yaml"), "utf8"));
-    const values = await valuesFile({ ...set, fullnameOverride: "onceward" });
-    const objects = parseObjects(await renderText(helm, values));
+    const set = readSet("ingress.yaml");
+    const objects = await objectsWith({ ...set, fullnameOverride: "onceward" });
     expect(ingressesOf(objects)).toEqual([
       [new URL(set.config.ONCEWARD_CONSOLE_ORIGIN).host, "http"],
       ["grpc.onceward.example", "grpc"],
@@ -205,8 +212,8 @@ describe.runIf(tools)("the chart", () => {
     const policies = (await objectsOf("http-proxy.yaml")).filter(({ kind }) => kind === "NetworkPolicy");
     const peersOf = (name: string) =>
       policies.find(({ metadata }) => metadata.name === name)?.spec.ingress[0].from;
-    const component = { "app.kubernetes.io/component": "http-proxy" };
-    expect(peersOf("rel-onceward")).toMatchObject([{}, { podSelector: { matchLabels: component } }]);
+    const own = { podSelector: { matchExpressions: [{ operator: "In", values: ["http-proxy", "test"] }] } };
+    expect(peersOf("rel-onceward")).toMatchObject([{}, own]);
     expect(peersOf("rel-onceward-http-proxy")).toEqual([
       { namespaceSelector: { matchLabels: { shop: "true" } } },
     ]);
@@ -241,7 +248,7 @@ describe.runIf(tools)("the chart", () => {
 
   test("distributes the records of Citus in the Job", async () => {
     const values = { ...MINIMAL, migrations: { mode: "job", job: { citus: true } } };
-    const objects = parseObjects(await renderText(helm, await valuesFile(values)));
+    const objects = await objectsWith(values);
     const [migrate] = objects.filter(({ kind }) => kind === "Job").flatMap(containersOf);
     expect(migrate?.args).toEqual(["migrate", "--citus"]);
   });
@@ -250,8 +257,8 @@ describe.runIf(tools)("the chart", () => {
     ["initContainer", "Deployment"],
     ["job", "Job"],
   ])("makes the replicas' role after the migration, with mode %s in the %s", async (mode, kind) => {
-    const set = parse(readFileSync(join(CHART, "ci/job-migrations.yaml"), "utf8"));
-    const objects = parseObjects(await renderText(helm, await valuesFile({ ...set, migrations: { mode } })));
+    const set = readSet("job-migrations.yaml");
+    const objects = await objectsWith({ ...set, migrations: { mode } });
     const pod = objects.find((object) => object.kind === kind);
     const names = pod === undefined ? [] : containersOf(pod).map(({ name }) => name);
     expect(names.slice(0, 2)).toEqual(["migrate", "service-role"]);
@@ -273,9 +280,9 @@ describe.runIf(tools)("the chart", () => {
   });
 
   test("labels all objects and pods with commonLabels, but selects by none of them", async () => {
-    const set = parse(readFileSync(join(CHART, "ci/observability.yaml"), "utf8"));
+    const set = readSet("observability.yaml");
     const values = { ...set, commonLabels: { "cost-center": "42" }, dashboards: { enabled: true } };
-    const objects = parseObjects(await renderText(helm, await valuesFile(values)));
+    const objects = await objectsWith(values);
     const pods = objects.flatMap(({ spec }) => (spec?.template === undefined ? [] : [spec.template]));
     for (const { metadata } of [...objects, ...pods]) expect(metadata.labels["cost-center"]).toBe("42");
     expect(pods.length).toBeGreaterThan(0);
@@ -284,7 +291,7 @@ describe.runIf(tools)("the chart", () => {
 
   test("has each dashboard of deploy/grafana in a ConfigMap for Grafana's sidecar, if wanted", async () => {
     const maps = async (values: object) => {
-      const objects = parseObjects(await renderText(helm, await valuesFile({ ...MINIMAL, ...values })));
+      const objects = await objectsWith({ ...MINIMAL, ...values });
       return objects.filter(({ kind }) => kind === "ConfigMap");
     };
     expect(await maps({})).toEqual([]);
@@ -319,10 +326,55 @@ describe.runIf(tools)("the chart", () => {
     expect([pod.labels.team, pod.annotations]).toEqual(["own", expect.objectContaining(container)]);
   });
 
+  test("has a pod for helm test, which doctor's errors fail, and a Service that does not answer", async () => {
+    const objects = await objectsOf("production.yaml");
+    const pod = objects.find(({ kind }) => kind === "Pod") as KubernetesObject;
+    // As the pod of a Job it is held to what other pods are.
+    const job = { ...pod, kind: "Job", spec: { template: pod } };
+    expect(lintManifests([...objects, job])).toEqual([]);
+    const [doctor, service] = pod.spec.containers;
+    const deployment = objects.find(({ kind }) => kind === "Deployment") as KubernetesObject;
+    const { env, volumeMounts } = deployment.spec.template.spec.containers[0];
+    expect(doctor).toMatchObject({ env, volumeMounts });
+    const [shell, option, line] = doctor.command;
+    const ended = (code: number) =>
+      run(shell, [option, line.replace("node server/dist/main.js doctor", `(exit ${code})`)]);
+    await Promise.all([0, 1].map(ended));
+    for (const code of [2, 3]) await expect(ended(code)).rejects.toThrow();
+
+    const [, evaluate, program, name] = service.command;
+    expect(objects.filter(({ kind }) => kind === "Service")[0]?.metadata.name).toBe(name);
+    const server = createServer().listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const { port } = server.address() as AddressInfo;
+    const asked = [evaluate, program.replace("50051, 8080", `${port}`), "127.0.0.1"];
+    await run(process.execPath, asked);
+    server.close();
+    await expect(run(process.execPath, asked)).rejects.toThrow("ECONNREFUSED");
+  });
+
+  test("replaces, probes, scales and balances as the values say, and slowly down by default", async () => {
+    const { rollout, probes, dnsConfig, service } = readSet("external.yaml");
+    const { maxSurge, maxUnavailable, ...times } = rollout;
+    const objects = await objectsOf("external.yaml");
+    const specOf = (kind: string, of = objects) => of.find((object) => object.kind === kind)?.spec;
+    const { strategy, template, ...deployment } = specOf("Deployment");
+    expect(deployment).toMatchObject(times);
+    expect(strategy.rollingUpdate).toEqual({ maxSurge, maxUnavailable });
+    expect(template.spec.dnsConfig).toEqual(dnsConfig);
+    expect(template.spec.containers[0].startupProbe).toMatchObject({ ...probes.startup, periodSeconds: 2 });
+    const { loadBalancerClass, loadBalancerSourceRanges } = service;
+    expect(specOf("Service")).toMatchObject({ loadBalancerClass, loadBalancerSourceRanges });
+    const { scaleUp } = readSet("production.yaml").autoscaling.behavior;
+    const scaleDown = { policies: [{ type: "Pods", value: 1, periodSeconds: 60 }] };
+    const scaled = specOf("HorizontalPodAutoscaler", await objectsOf("production.yaml"));
+    expect(scaled.behavior).toMatchObject({ scaleUp, scaleDown });
+  });
+
   test("names the Job by version, and differently when its pod changes", async () => {
-    const set = parse(readFileSync(join(CHART, "ci/job-migrations.yaml"), "utf8"));
+    const set = readSet("job-migrations.yaml");
     const nameOf = async (changes: object) => {
-      const objects = parseObjects(await renderText(helm, await valuesFile({ ...set, ...changes })));
+      const objects = await objectsWith({ ...set, ...changes });
       return objects.find(({ kind }) => kind === "Job")?.metadata.name ?? "";
     };
     const name = await nameOf({});
@@ -356,7 +408,7 @@ describe.runIf(tools)("the chart", () => {
       certificateDays: 2,
       ambiguousFor: "4h",
     };
-    const objects = parseObjects(await renderText(helm, await valuesFile({ ...MINIMAL, prometheusRule })));
+    const objects = await objectsWith({ ...MINIMAL, prometheusRule });
     const text = JSON.stringify(objects.find(({ kind }) => kind === "PrometheusRule"));
     const alerts = parse(text).spec.groups.flatMap(({ rules }: { rules: readonly object[] }) => rules);
     for (const { alert, labels, annotations } of alerts) {
@@ -374,7 +426,7 @@ describe.runIf(tools)("the chart", () => {
       name: `${name}_FILE`,
       value: `/vault/secrets/${name}`,
     }));
-    const objects = parseObjects(await renderText(helm, await valuesFile({ extraEnv })));
+    const objects = await objectsWith({ extraEnv });
     const [deployment] = objects.filter(({ kind }) => kind === "Deployment");
     for (const container of deployment === undefined ? [] : containersOf(deployment)) {
       expect(container.env).toEqual(expect.arrayContaining(extraEnv));
@@ -395,7 +447,7 @@ describe.runIf(tools)("the chart", () => {
       lifecycle: { preStop: { sleep: { seconds: 5 } } },
       extraObjects: [route],
     };
-    const objects = parseObjects(await renderText(helm, await valuesFile(values)));
+    const objects = await objectsWith(values);
     const pod = objects.find(({ kind }) => kind === "Deployment")?.spec.template.spec;
     const names = (containers: readonly { name: string }[]) => containers.map(({ name }) => name);
     expect(names(pod.initContainers)).toEqual(["proxy", "migrate"]);
@@ -406,7 +458,7 @@ describe.runIf(tools)("the chart", () => {
 
   test("annotates the Service for callers, and the headless one by a value of its own", async () => {
     const service = { annotations: { a: "balancer" }, headlessAnnotations: { a: "headless" } };
-    const objects = parseObjects(await renderText(helm, await valuesFile({ ...MINIMAL, service })));
+    const objects = await objectsWith({ ...MINIMAL, service });
     const found = objects.filter(({ kind }) => kind === "Service").map(({ metadata }) => metadata);
     expect(found).toMatchObject([
       { name: "rel-onceward", annotations: { a: "balancer" } },
@@ -416,9 +468,9 @@ describe.runIf(tools)("the chart", () => {
 
   test("gives replicas a job that the alerts select, for any name of the release", async () => {
     const [, selected = ""] = /\{job=~"([^"]+)"/.exec(readFileSync(RULES, "utf8")) ?? [];
-    const set = parse(readFileSync(join(CHART, "ci/observability.yaml"), "utf8"));
-    const file = await valuesFile({ ...set, nameOverride: "idempotency", fullnameOverride: "payments" });
-    const monitor = parseObjects(await renderText(helm, file)).find(({ kind }) => kind === "ServiceMonitor");
+    const set = readSet("observability.yaml");
+    const objects = await objectsWith({ ...set, nameOverride: "idempotency", fullnameOverride: "payments" });
+    const monitor = objects.find(({ kind }) => kind === "ServiceMonitor");
     const [relabeling] = monitor?.spec.endpoints[0].relabelings ?? [];
     expect(relabeling).toEqual({ targetLabel: "job", replacement: "onceward/default/payments" });
     expect(relabeling.replacement).toMatch(new RegExp(`^${selected}$`));
@@ -426,6 +478,13 @@ describe.runIf(tools)("the chart", () => {
 
   test.each([
     ["an unknown value", { replicas: 3 }, "additional properties 'replicas' not allowed"],
+    ["a removed value", { progressDeadlineSeconds: 600 }, "was removed: use rollout.progressDeadlineSeconds"],
+    ["a rollout that can replace no replica", { rollout: { maxSurge: 0 } }, "are both 0"],
+    [
+      "a balancer's networks without a balancer",
+      { service: { loadBalancerSourceRanges: ["10.0.0.0/8"] } },
+      "need service.type LoadBalancer",
+    ],
     ["an unknown setting", { config: { ONCEWARD_GPRC_PORT: 1 } }, "'ONCEWARD_GPRC_PORT' not allowed"],
     [
       "a secret as a setting",
@@ -462,7 +521,7 @@ describe.runIf(tools)("the chart", () => {
     ],
     [
       "more replicas than Postgres has connections for",
-      { autoscaling: { enabled: true, maxReplicas: 6 } },
+      { autoscaling: { enabled: true, maxReplicas: 5 }, rollout: { maxSurge: 2 } },
       "maxReplicas needs 105 connections",
     ],
     [

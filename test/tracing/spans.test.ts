@@ -182,6 +182,29 @@ test("an item of a batch that has a trace context is a span of its trace, linked
   expect(linked).toHaveLength(1);
 });
 
+test("the span of a call, and of an item of a batch, has the outcome of its operation", async () => {
+  const client = await newClient();
+  const outcomeOf = async (send: (headers: { traceparent: string }) => Promise<unknown>) => {
+    const trace = newTrace();
+    await send({ traceparent: trace.traceparent });
+    return (await untilCall(trace)).attributes["onceward.outcome"];
+  };
+  const claiming = () => outcomeOf((headers) => client.claim(ORDER, { headers }));
+  const { fencingToken } = await grant(client);
+  expect(await claiming()).toBe("in_progress");
+  const id = { ...ORDER, fencingToken };
+  expect(await outcomeOf((headers) => client.release(id, { headers }))).toBe("released");
+  expect(await claiming()).toBe("claimed");
+  const held = { ...ORDER, key: "held", fencingToken: (await grant(client, { key: "held" })).fencingToken };
+  const completion = { ...held, result: success("done") };
+  const completing = () => outcomeOf((headers) => client.complete(completion, { headers }));
+  expect([await completing(), await completing()]).toEqual(["completed", "repeated"]);
+  const request = { case: "claim", value: { ...ORDER, key: "held" } } as const;
+  const inBatch = ({ traceparent }: { traceparent: string }) =>
+    client.batch({ items: [{ request, traceparent }] });
+  expect(await outcomeOf(inBatch)).toBe("completed");
+});
+
 test("lookups of cached completions are events of the call's span", async () => {
   const client = await newClient();
   await complete(client);

@@ -1,4 +1,4 @@
-import { type Config, isTracingOn, readConfig } from "../config/config.ts";
+import { areMetricsExported, type Config, isTracingOn, readConfig } from "../config/config.ts";
 import { probePooler, whyPgBouncerSwitchIsMissing } from "../database/pooler.ts";
 import { type Addresses, startServer } from "../replica/server.ts";
 import { createLog } from "../telemetry/log.ts";
@@ -23,9 +23,10 @@ export async function serveUntilStopped(
 ): Promise<void> {
   const stopRequested = host.untilStopRequested();
   const log = createLog(config.ONCEWARD_LOG_LEVEL, host.logDestination);
-  // The SDK is loaded only if tracing is on: it takes memory.
+  // The SDK is loaded only for what is on: it takes memory.
   const tracing = isTracingOn(config) ? await import("../tracing/opentelemetry.ts") : undefined;
-  const server = await startServer(config, log, {}, tracing?.openTracing);
+  const metrics = areMetricsExported(config) ? await import("../tracing/export-metrics.ts") : undefined;
+  const server = await startServer(config, log, {}, { ...tracing, ...metrics });
   try {
     onStarted(server.addresses);
     await stopRequested;

@@ -2,7 +2,7 @@ import { safeParse } from "valibot";
 import { describe, expect, test } from "vitest";
 import { formatApiKey, generateApiKey } from "../access/api-key.ts";
 import { MAX_WAIT_MS } from "../domain/limits.ts";
-import { ConfigError, isTracingOn, readConfig, redactedConfig } from "./config.ts";
+import { areMetricsExported, ConfigError, isTracingOn, readConfig, redactedConfig } from "./config.ts";
 import { factsOf, VARIABLES, type VariableSchema } from "./variables.ts";
 
 const REQUIRED = {
@@ -55,6 +55,22 @@ describe("tracing", () => {
     expect(problemsOf({ ...endpoint, OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: "http/json" })).toEqual([
       "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL",
     ]);
+  });
+
+  test("exports metrics with an endpoint or an exporter of their own, unless it is disabled", () => {
+    const own = { OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: "http://collector:4318/v1/metrics" };
+    const on = [own, { ...endpoint, OTEL_METRICS_EXPORTER: "otlp" }];
+    const off = [
+      {},
+      endpoint,
+      { ...own, OTEL_METRICS_EXPORTER: "none" },
+      { ...own, OTEL_SDK_DISABLED: "true" },
+    ];
+    const exported = [...on, ...off].map((env) => areMetricsExported(readConfig({ ...REQUIRED, ...env })));
+    expect(exported).toEqual([true, true, false, false, false, false]);
+    expect(tracesWith(own)).toBe(false);
+    const protocol = { OTEL_EXPORTER_OTLP_METRICS_PROTOCOL: "grpc" };
+    expect(problemsOf({ ...own, ...protocol })).toEqual(Object.keys(protocol));
   });
 
   test("refuses an exporter that it does not have, and an endpoint that is not a URL", () => {

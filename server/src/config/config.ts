@@ -52,7 +52,7 @@ export function readConfig(env: Environment): Config {
     ...incompleteGroups(set),
     ...unusableIssuer(set),
   ];
-  if (result.success) problems.push(...unknownProtocol(result.output));
+  if (result.success) problems.push(...unknownProtocols(result.output));
   if (!result.success || problems.length > 0) throw new ConfigError(problems);
   return Object.freeze({ ...result.output, secretFiles: secrets.files });
 }
@@ -121,13 +121,21 @@ export function isTracingOn(config: Partial<Settings>): boolean {
   return config.OTEL_TRACES_EXPORTER === "otlp" || endpoint !== undefined;
 }
 
-/** Another protocol of OpenTelemetry would be ignored by the exporter, which has only this one. */
-function unknownProtocol(config: Settings): readonly string[] {
-  if (!isTracingOn(config)) return [];
-  const own = config.OTEL_EXPORTER_OTLP_TRACES_PROTOCOL !== undefined;
-  const name = own ? "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL" : "OTEL_EXPORTER_OTLP_PROTOCOL";
-  const { [name]: protocol = "http/protobuf" } = config;
-  return protocol === "http/protobuf" ? [] : [`${name} must be http/protobuf`];
+/** Returns whether metrics are exported. An endpoint for all signals is not enough: collectors of traces refuse metrics. */
+export function areMetricsExported(config: Partial<Settings>): boolean {
+  if (config.OTEL_SDK_DISABLED === true || config.OTEL_METRICS_EXPORTER === "none") return false;
+  return config.OTEL_METRICS_EXPORTER === "otlp" || config.OTEL_EXPORTER_OTLP_METRICS_ENDPOINT !== undefined;
+}
+
+/** Other protocols of OpenTelemetry would be ignored by the exporters, which have only this one. */
+function unknownProtocols(config: Settings): readonly string[] {
+  const exported = [
+    ...(isTracingOn(config) ? (["OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"] as const) : []),
+    ...(areMetricsExported(config) ? (["OTEL_EXPORTER_OTLP_METRICS_PROTOCOL"] as const) : []),
+  ];
+  const read = exported.map((own) => (config[own] === undefined ? "OTEL_EXPORTER_OTLP_PROTOCOL" : own));
+  const unknown = read.filter((name) => (config[name] ?? "http/protobuf") !== "http/protobuf");
+  return [...new Set(unknown)].map((name) => `${name} must be http/protobuf`);
 }
 
 /**

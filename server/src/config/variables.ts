@@ -244,15 +244,24 @@ export const VARIABLES = {
     v.optional(oneOf(["otlp", "none"])),
     "`otlp` exports to `http://localhost:4318` if no endpoint is set; `none` turns tracing off.",
   ),
+  OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: described(
+    v.optional(collectorUrl),
+    "As the one of traces, such as `http://collector:4318/v1/metrics`: [exports metrics](#metrics).",
+  ),
+  OTEL_METRICS_EXPORTER: described(
+    v.optional(oneOf(["otlp", "none"])),
+    "`otlp` exports metrics to the endpoint of all signals; `none` exports none.",
+  ),
   OTEL_EXPORTER_OTLP_PROTOCOL: described(
     v.optional(anyText),
-    "Must be `http/protobuf` while tracing is on, unless the next one is.",
+    "Must be `http/protobuf` while tracing is on, unless the next one is; likewise for metrics.",
   ),
   OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: described(
     v.optional(anyText),
     "Must be `http/protobuf` while tracing is on.",
   ),
-  OTEL_SDK_DISABLED: described(v.optional(boolean, "false"), "`true` turns tracing off."),
+  OTEL_EXPORTER_OTLP_METRICS_PROTOCOL: described(v.optional(anyText), "The same for metrics."),
+  OTEL_SDK_DISABLED: described(v.optional(boolean, "false"), "`true` turns tracing and the export off."),
 };
 
 /** The names of the secret variables: `NAME_FILE` may name a file that contains the value. */

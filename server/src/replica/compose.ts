@@ -6,6 +6,7 @@ import { createStorageTotals } from "../access/storage-totals.ts";
 import { createJobs } from "../admin/jobs/create-jobs.ts";
 import { administrationRoutes } from "../admin/routes.ts";
 import { createUsage } from "../admin/usage/create-usage.ts";
+import { tenantMetricsRoute } from "../admin/usage/tenant-metrics.ts";
 import { createDegradedStates } from "../background/degraded.ts";
 import { createHeartbeat } from "../background/heartbeat.ts";
 import { createKeyUse } from "../background/key-use.ts";
@@ -86,6 +87,7 @@ export function compose(facts: Facts, unreadyReasons: () => readonly string[]) {
       ...administrationRoutes(core),
       ...doctorRoutes(core),
     ],
+    tenantMetrics: tenantMetricsRoute(core),
     pipeline: facts.traced.pipeline(core.pipeline),
     console: facts.page?.createPage(core),
   });

@@ -20,6 +20,7 @@ import type { BackgroundTask } from "../telemetry/background-metrics.ts";
 import { createMetrics, type Metrics } from "../telemetry/metrics.ts";
 import { TenantLabels } from "../telemetry/tenant-labels.ts";
 import type { OpenTracing } from "../telemetry/tracing.ts";
+import type { openMetricsExport } from "../tracing/export-metrics.ts";
 import { openTracedParts } from "../tracing/traced-parts.ts";
 import { openOpenApi } from "../transport/http/openapi.ts";
 import { configuredTls } from "../transport/tls.ts";
@@ -50,6 +51,12 @@ export interface ServerTuning {
   readonly consoleDir?: string;
 }
 
+/** What loads OpenTelemetry's SDK; without a member, that is off. */
+export interface OpenTelemetry {
+  readonly openTracing?: OpenTracing;
+  readonly openMetricsExport?: typeof openMetricsExport;
+}
+
 /** What a replica is made of before it has read anything. Nothing of it is connected yet. */
 export type Resources = ReturnType<typeof openResources>;
 
@@ -59,15 +66,9 @@ export type Facts = Awaited<ReturnType<typeof connect>>;
 /**
  * Opens what a replica is made of.
  *
- * @param openTracing undefined: tracing is off.
  * @throws Error as `configuredTls`.
  */
-export function openResources(
-  config: Config,
-  processLog: Logger,
-  tuning: ServerTuning,
-  openTracing: OpenTracing | undefined,
-) {
+export function openResources(config: Config, processLog: Logger, tuning: ServerTuning, sdk: OpenTelemetry) {
   const replica = { id: randomUUID(), version: VERSION };
   const log = processLog.child({ replica: replica.id });
   const tenantLabels = new TenantLabels();
@@ -81,7 +82,7 @@ export function openResources(
     onFailed: onFailed("read_tls_files"),
     checkIntervalMs: tuning.certificateLookMs,
   });
-  const traced = openTracedParts(openTracing, config, {
+  const traced = openTracedParts(sdk.openTracing, config, {
     instanceId: replica.id,
     version: VERSION,
     log,
@@ -117,6 +118,7 @@ export function openResources(
     onFailed,
     tls,
     traced,
+    metricsExport: sdk.openMetricsExport?.(replica, metrics, onFailed("export_metrics")),
     installation,
     /** Connects parts whose order of creation is the opposite of the events' direction. */
     events,

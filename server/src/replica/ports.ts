@@ -20,6 +20,7 @@ export function createCallersPorts(
     ...parts
   }: {
     readonly routes: readonly Route[];
+    readonly tenantMetrics: Route;
     readonly pipeline: Pipeline;
     /** Undefined: the replica serves no console. */
     readonly console: WebPage | undefined;

@@ -3,13 +3,13 @@ import type { Logger } from "pino";
 import { endsWithin } from "../background/ends-within.ts";
 import { type Config, redactedConfig } from "../config/config.ts";
 import { STATEMENT_TIMEOUT_MS } from "../domain/statement-times.ts";
-import type { OpenTracing } from "../telemetry/tracing.ts";
 import { VERSION } from "../version.ts";
 import { compose, type Replica } from "./compose.ts";
-import { connect, type Facts, openResources, type Resources, type ServerTuning } from "./connect.ts";
+import type { OpenTelemetry, Resources, ServerTuning } from "./connect.ts";
+import { connect, type Facts, openResources } from "./connect.ts";
 import { listenOnAll } from "./ports.ts";
 
-/** The time for the last spans to be exported, if calls took the whole time of the drain. */
+/** The time for the last spans and metrics to be exported, if calls took the whole time of the drain. */
 const MIN_EXPORT_MS = 1000;
 /**
  * The time in which a stopping replica stores its last counts and audit events and removes its row: as long as Postgres lets one
@@ -26,16 +26,15 @@ export type Addresses = Awaited<ReturnType<typeof listenOnAll>>;
  *
  * Returns its addresses, and a function that drains it.
  *
- * @param openTracing undefined: tracing is off.
  * @throws Error if the database cannot be used or ports are taken, as `configuredTls`. Everything is closed then.
  */
 export async function startServer(
   config: Config,
   processLog: Logger,
   tuning: ServerTuning = {},
-  openTracing?: OpenTracing,
+  sdk: OpenTelemetry = {},
 ) {
-  const resources = openResources(config, processLog, tuning, openTracing);
+  const resources = openResources(config, processLog, tuning, sdk);
   const facts = await connect(resources).catch(async (error: unknown) => {
     await close(resources, STORE_MS, 0);
     resources.log.info("stopped");
@@ -57,10 +56,11 @@ export async function startServer(
 }
 
 /** Listens, and starts the background tasks. */
-async function serve({ config, tls }: Resources, replica: Replica): Promise<Addresses> {
+async function serve({ config, tls, metricsExport }: Resources, replica: Replica): Promise<Addresses> {
   const { ports, management, background, degraded, suspendWatch } = replica;
   const addresses = await listenOnAll({ ...ports, management }, config);
   tls?.start();
+  metricsExport?.start();
   await background.start();
   degraded.start();
   suspendWatch.start();
@@ -104,15 +104,18 @@ async function stop(facts: Facts, replica: Replica, unready: string[]): Promise<
 
 /** Closes what `openResources` opened. `limitMs`: as Pool.close. */
 async function close(
-  { pools, tls, traced }: Resources,
+  { log, pools, tls, traced, metricsExport }: Resources,
   limitMs: number,
   graceEndsAtMs: number,
 ): Promise<void> {
-  await Promise.all([
+  const exportMs = Math.max(leftMs(graceEndsAtMs), MIN_EXPORT_MS);
+  const [isExported] = await Promise.all([
+    endsWithin(exportMs, Promise.resolve(metricsExport?.stop())),
     pools.close(limitMs),
     tls?.stop(),
-    traced.tracing?.close(Math.max(leftMs(graceEndsAtMs), MIN_EXPORT_MS)),
+    traced.tracing?.close(exportMs),
   ]);
+  if (!isExported) log.warn("the last metrics were not exported");
 }
 
 function leftMs(endsAtMs: number): number {

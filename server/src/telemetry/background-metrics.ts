@@ -26,6 +26,7 @@ export const BACKGROUND_TASKS = [
   "tenant_labels",
   "load_jwks",
   "export_spans",
+  "export_metrics",
   "read_tls_files",
 ] as const;
 export type BackgroundTask = (typeof BACKGROUND_TASKS)[number];

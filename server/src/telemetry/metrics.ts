@@ -156,6 +156,8 @@ export function createMetrics(version: string, tenantLabels = new TenantLabels()
     droppedByDeadline: () => deadlineDrops.inc(),
     /** Adds the metrics that are read from their source on every export. */
     watch: (sources: WatchedSources) => addWatchedGauges(registry, sources),
+    /** Returns the metrics with their values. */
+    samples: () => registry.getMetricsAsJSON(),
     /** Exports the metrics in the Prometheus text format. */
     render: () => registry.metrics(),
     contentType: registry.contentType,

@@ -12,9 +12,10 @@ export interface SpanIds {
   readonly traceFlags: number;
 }
 
-/** How a call ended: with a gRPC code's name, and the reason of a refusal. */
+/** How a call ended: with a gRPC code's name, and the reason of a refusal or the outcome of its operation. */
 export interface CallOutcome {
   readonly code: string;
+  readonly outcome?: string | undefined;
   readonly reason?: string | undefined;
 }
 

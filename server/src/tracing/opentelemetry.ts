@@ -38,7 +38,7 @@ const MAX_LINKS = 128;
 /** While a collector is down every export fails. */
 const WARNING_INTERVAL_MS = 60_000;
 /** A message of the SDK may contain an answer of the collector, of any length. */
-const MAX_PROBLEM_LENGTH = 200;
+export const MAX_PROBLEM_LENGTH = 200;
 
 /** Codes that are failures of the server: https://opentelemetry.io/docs/specs/semconv/rpc/grpc/. */
 const SERVER_FAILURES = new Set([
@@ -155,8 +155,11 @@ function logProblemsOfSdk(log: Logger): void {
   );
 }
 
-/** Returns the resource of all spans. `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES` come before our names. */
-function resourceOf({ instanceId, version }: TracingOptions): Resource {
+/** Returns the resource of all spans and metrics. `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES` come before our names. */
+export function resourceOf({
+  instanceId,
+  version,
+}: Pick<TracingOptions, "instanceId" | "version">): Resource {
   const own = resourceFromAttributes({
     "service.name": "onceward",
     "service.version": version,
@@ -216,10 +219,11 @@ class RecordedCall implements CallSpan {
     if (this.isRecording) this.#span.addLink({ context: ids });
   }
 
-  end({ code, reason }: CallOutcome): void {
+  end({ code, outcome, reason }: CallOutcome): void {
     this.hasEnded = true;
     if (!this.isRecording) return;
     this.#span.setAttribute("rpc.response.status_code", code);
+    if (outcome !== undefined) this.#span.setAttribute("onceward.outcome", outcome);
     if (reason !== undefined) this.#span.setAttribute("onceward.reason", reason);
     if (SERVER_FAILURES.has(code)) markFailed(this.#span, code);
     this.#span.end();

@@ -10,6 +10,7 @@ import {
 } from "../gen/onceward/v1/idempotency_pb.ts";
 import { codeName } from "../records/batch/batch-errors.ts";
 import { activeCalls, type CallOutcome, type CallSpan, type Tracing } from "../telemetry/tracing.ts";
+import { outcomeOfReply } from "./traced-pipeline.ts";
 
 const INTERNAL: CallOutcome = { code: "INTERNAL" };
 
@@ -51,7 +52,7 @@ function startItem(
 }
 
 function outcomeOfItem(response: BatchResponseItem["response"] | undefined): CallOutcome {
-  if (response?.case !== "error") return { code: "OK" };
+  if (response?.case !== "error") return { code: "OK", outcome: outcomeOfReply(response?.value) };
   const { code, reason } = response.value;
   return { code: codeName(code), reason: ErrorReasonSchema.value[reason]?.localName };
 }

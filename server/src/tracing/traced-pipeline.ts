@@ -1,6 +1,12 @@
+import { isMessage, type Message } from "@bufbuild/protobuf";
 import type { Answer } from "../access/call.ts";
 import { CATALOGUE, Refusal } from "../domain/refusal.ts";
 import type { Principal } from "../domain/tenant.ts";
+import {
+  ClaimResponseSchema,
+  CompleteResponseSchema,
+  ReleaseResponseSchema,
+} from "../gen/onceward/v1/idempotency_pb.ts";
 import { codeName } from "../records/batch/batch-errors.ts";
 import { activeCalls, type CallOutcome, type CallSpan, type Tracing } from "../telemetry/tracing.ts";
 import { FailedCall, ProtocolError } from "../transport/errors.ts";
@@ -19,8 +25,12 @@ export function tracePipeline(pipeline: Pipeline, tracing: Tracing): Pipeline {
       });
       return activeCalls.run([span], async () => {
         try {
-          const reply = await pipeline.answer(route, new TracedCall(incoming, span), encode);
-          span.end({ code: "OK" });
+          let outcome: string | undefined;
+          const reply = await pipeline.answer(route, new TracedCall(incoming, span), (message) => {
+            outcome = outcomeOfReply(message);
+            return encode(message);
+          });
+          span.end({ code: "OK", outcome });
           return reply;
         } catch (error) {
           span.end(outcomeOf(error));
@@ -29,6 +39,16 @@ export function tracePipeline(pipeline: Pipeline, tracing: Tracing): Pipeline {
       });
     },
   };
+}
+
+/** Returns the outcome of a Claim as the contract names it, and of a Complete or Release as metrics do; of others, undefined. */
+export function outcomeOfReply(reply: Message | undefined): string | undefined {
+  if (isMessage(reply, ClaimResponseSchema)) {
+    const { case: outcome } = reply.outcome;
+    return outcome && ClaimResponseSchema.field[outcome].name;
+  }
+  if (isMessage(reply, CompleteResponseSchema)) return reply.alreadyCompleted ? "repeated" : "completed";
+  return isMessage(reply, ReleaseResponseSchema) ? "released" : undefined;
 }
 
 function outcomeOf(failure: unknown): CallOutcome {

@@ -4,6 +4,7 @@ import { readLastMinute, readLastMinutes } from "../../../server/src/admin/usage
 import { countLateRepeats } from "../../../server/src/admin/usage/late-repeats.ts";
 import { findTenantUse } from "../../../server/src/admin/usage/list-tenant-usage.ts";
 import { sumRecentUse } from "../../../server/src/admin/usage/rank-tenants.ts";
+import { sumUsageOfDay } from "../../../server/src/admin/usage/tenant-metrics.ts";
 import { USAGE_COUNTERS } from "../../../server/src/admin/usage/usage.ts";
 import { storeRecentUse } from "../../../server/src/admin/usage/usage-flusher.ts";
 import { readMinutes } from "../../../server/src/admin/usage/used-minutes.ts";
@@ -48,15 +49,7 @@ export const USAGE_WORK: ExplainedWork = {
           ],
         })),
       ),
-    "read usage": (pool) =>
-      readUsage(pool, {
-        tenantId: CROWDED_TENANT,
-        namespace: undefined,
-        afterMs: 0,
-        beforeMs: undefined,
-        behind: undefined,
-        limit: BATCH_ROWS,
-      }),
+    "read usage": (pool) => readUsage(pool, { ...USAGE_OF_NAMESPACE, namespace: undefined }),
     "sum usage": (pool) =>
       sumUsage(pool, {
         tenantId: CROWDED_TENANT,
@@ -92,6 +85,7 @@ export const USAGE_WORK: ExplainedWork = {
       }),
     "read the last minute": (pool) => readLastMinute(pool, CROWDED_TENANT),
     "read all last minutes": (pool) => readLastMinutes(pool),
+    "sum the day's usage": (pool) => sumUsageOfDay(pool, CROWDED_TENANT, undefined),
     "read minutes": (pool) => readMinutes(pool, TENANTS, 60),
     "read tenants' use": (pool) => findTenantUse(pool, [CROWDED_TENANT]),
     "sum all tenants' recent use": (pool) => sumRecentUse(pool),

@@ -12,6 +12,10 @@ const secretKey = matching("^[-._a-zA-Z0-9]{0,253}$");
 const fileKey = matching("^[-._a-zA-Z0-9]{1,253}$");
 const secret = map({ existingSecret: objectName, key: secretKey });
 
+const secretFile = map({ existingSecret: objectName, key: fileKey });
+/** Numbers of a probe, whose names Kubernetes checks. */
+const timing: JsonSchema = { type: "object", additionalProperties: whole(0) };
+
 const image = {
   repository: matching("^[^\\s:@]+(:[0-9]+/[^\\s:@]+)?$"),
   tag: matching("^([A-Za-z0-9_][-.A-Za-z0-9_]{0,127})?$"),
@@ -31,19 +35,9 @@ const VALUES: Readonly<Record<string, JsonSchema>> = {
   replicaCount: whole(0, 1000),
   config: configSchema(),
   secrets: map(Object.fromEntries(SECRETS.map((name) => [name, secret]))),
-  tls: map({
-    existingSecret: objectName,
-    certKey: fileKey,
-    keyKey: fileKey,
-    clientCa: map({ existingSecret: objectName, key: fileKey }),
-  }),
-  extraEnv: parts,
-  extraVolumes: parts,
-  extraVolumeMounts: parts,
-  extraContainers: parts,
-  extraInitContainers: parts,
-  lifecycle: part,
-  extraObjects: parts,
+  tls: map({ existingSecret: objectName, certKey: fileKey, keyKey: fileKey, clientCa: secretFile }),
+  ...{ extraEnv: parts, extraVolumes: parts, extraVolumeMounts: parts, extraObjects: parts },
+  ...{ extraContainers: parts, extraInitContainers: parts, lifecycle: part },
   migrations: map({
     mode: { enum: ["initContainer", "job", "none"] },
     resources: part,
@@ -57,7 +51,7 @@ const VALUES: Readonly<Record<string, JsonSchema>> = {
   serviceRole: map({
     enabled: flag,
     image: matching("^[^\\s]+$"),
-    password: map({ existingSecret: objectName, key: fileKey }),
+    password: secretFile,
     extraEnv: parts,
     resources: part,
   }),
@@ -68,15 +62,16 @@ const VALUES: Readonly<Record<string, JsonSchema>> = {
     maxReplicas: whole(1, 1000),
     maxConnections: whole(1),
     targetCPUUtilizationPercentage: whole(1, 1000),
+    behavior: part,
   }),
   podDisruptionBudget: map({
     enabled: flag,
     maxUnavailable: { type: ["integer", "string"], minimum: 1, pattern: "^[1-9][0-9]?%$|^100%$" },
   }),
   service: map({
-    annotations: textMap,
-    headlessAnnotations: textMap,
+    ...{ annotations: textMap, headlessAnnotations: textMap },
     type: { enum: ["ClusterIP", "NodePort", "LoadBalancer"] },
+    ...{ loadBalancerClass: text, loadBalancerSourceRanges: { type: "array", items: text } },
     grpcAppProtocol: text,
   }),
   networkPolicy: map({ enabled: flag, callers: parts, monitoring: parts, egress: parts }),
@@ -106,19 +101,22 @@ const VALUES: Readonly<Record<string, JsonSchema>> = {
     upstream: matching("^(https?://[^/?#@]+)?$"),
     routes,
     address: matching("^(https?://[^/?#@]+)?$"),
-    apiKey: map({ existingSecret: objectName, key: fileKey }),
-    containers: parts,
+    apiKey: secretFile,
+    ...{ containers: parts, extraEnv: parts, extraVolumes: parts, extraVolumeMounts: parts, clients: parts },
     drainSeconds: whole(0, 9999),
     extraArgs: { type: "array", items: text },
-    extraEnv: parts,
-    extraVolumes: parts,
-    extraVolumeMounts: parts,
-    clients: parts,
     service: map({ port: whole(1, 65_535), annotations: textMap }),
     resources: part,
   }),
   runAsUser: { type: ["integer", "null"], minimum: 1 },
-  progressDeadlineSeconds: whole(1),
+  // Removed: templates/validate.yaml names the successor.
+  progressDeadlineSeconds: {},
+  rollout: map({
+    ...{ maxSurge: whole(0, 1000), maxUnavailable: whole(0, 1000), minReadySeconds: whole(0) },
+    ...{ revisionHistoryLimit: whole(0), progressDeadlineSeconds: whole(1) },
+  }),
+  probes: map({ startup: timing, liveness: timing, readiness: timing }),
+  dnsConfig: part,
   podAnnotations: textMap,
   podLabels: textMap,
   priorityClassName: objectName,

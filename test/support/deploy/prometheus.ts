@@ -42,11 +42,13 @@ const INTERVALS = { scrape_interval: "1s", scrape_timeout: "1s", evaluation_inte
  *
  * @param speed by which the alerts' times until they fire are divided.
  * @param probe undefined: nothing is probed.
+ * @param apiKey undefined: none is sent.
  */
 export async function startPrometheus(
   installations: Installations,
   speed = 1,
   probe?: Probe,
+  apiKey?: string,
 ): Promise<TestPrometheus> {
   const dir = await mkdtemp(join(tmpdir(), "ow-prometheus-"));
   const address = `127.0.0.1:${await freePort()}`;
@@ -54,7 +56,7 @@ export async function startPrometheus(
   const setTargets = (changed: Installations) => writeTargets(join(dir, "targets.json"), changed);
   setTargets(installations);
   await writeFile(join(dir, "rules.yml"), fastRules(speed));
-  await writeFile(config, configuration(probe));
+  await writeFile(config, configuration(probe, apiKey));
   const program = await startProgram("prometheus", [
     `--config.file=${config}`,
     `--storage.tsdb.path=${join(dir, "data")}`,
@@ -78,7 +80,7 @@ export async function startPrometheus(
   };
 }
 
-function configuration(probe: Probe | undefined): string {
+function configuration(probe: Probe | undefined, apiKey: string | undefined): string {
   const { scrape_configs, ...rest } = parse(readRepositoryFile("deploy/prometheus/prometheus.yml"));
   const ours = scrape_configs.filter(({ job_name }: { job_name: string }) => job_name === "onceward");
   return stringify({
@@ -90,6 +92,7 @@ function configuration(probe: Probe | undefined): string {
       ...(probe === undefined ? [] : [probing(scrape_configs, probe)]),
       ...ours.map(({ static_configs: _, ...scrape }: { static_configs: unknown }) => ({
         ...scrape,
+        ...(apiKey !== undefined && { authorization: { credentials: apiKey } }),
         tls_config: { insecure_skip_verify: true },
         file_sd_configs: [{ files: ["targets.json"], refresh_interval: "1s" }],
       })),

@@ -21,7 +21,7 @@ export interface ReceivedSpan {
 export type Attributes = Readonly<Record<string, string | number | boolean>>;
 
 /** A message's fields by number, each with its values in order: bytes, or numbers. */
-type Fields = ReadonlyMap<number, readonly (Uint8Array | number)[]>;
+export type Fields = ReadonlyMap<number, readonly (Uint8Array | number)[]>;
 
 /**
  * Reads the spans of an ExportTraceServiceRequest:
@@ -50,7 +50,7 @@ function readSpan(span: Fields, resource: Attributes): ReceivedSpan {
   };
 }
 
-function attributes(fields: Fields, field: number): Attributes {
+export function attributes(fields: Fields, field: number): Attributes {
   return Object.fromEntries(
     messages(fields, field).map((pair) => {
       const value = messages(pair, 2)[0] ?? new Map();
@@ -60,7 +60,7 @@ function attributes(fields: Fields, field: number): Attributes {
   );
 }
 
-function fieldsOf(bytes: Uint8Array): Fields {
+export function fieldsOf(bytes: Uint8Array): Fields {
   const fields = new Map<number, (Uint8Array | number)[]>();
   const reader = new BinaryReader(bytes);
   while (reader.pos < reader.len) {
@@ -69,16 +69,17 @@ function fieldsOf(bytes: Uint8Array): Fields {
     fields.set(field, values);
     if (wireType === WireType.LengthDelimited) values.push(reader.bytes());
     else if (wireType === WireType.Varint) values.push(Number(reader.int64()));
+    else if (wireType === WireType.Bit64) values.push(reader.double());
     else reader.skip(wireType, field);
   }
   return fields;
 }
 
-function messages(fields: Fields, field: number): readonly Fields[] {
+export function messages(fields: Fields, field: number): readonly Fields[] {
   return (fields.get(field) ?? []).map((value) => fieldsOf(value as Uint8Array));
 }
 
-function bytes(fields: Fields, field: number): Buffer {
+export function bytes(fields: Fields, field: number): Buffer {
   return Buffer.from((fields.get(field)?.[0] ?? new Uint8Array()) as Uint8Array);
 }
 
@@ -86,7 +87,7 @@ function hex(fields: Fields, field: number): string {
   return bytes(fields, field).toString("hex");
 }
 
-function text(fields: Fields, field: number): string {
+export function text(fields: Fields, field: number): string {
   return bytes(fields, field).toString();
 }
 

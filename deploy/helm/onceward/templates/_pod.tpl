@@ -209,6 +209,10 @@ imagePullSecrets:
 {{- with .Values.priorityClassName }}
 priorityClassName: {{ . }}
 {{- end }}
+{{- with .Values.dnsConfig }}
+dnsConfig:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
 {{- with .Values.nodeSelector }}
 nodeSelector:
   {{- toYaml . | nindent 2 }}
@@ -216,5 +220,31 @@ nodeSelector:
 {{- with .Values.tolerations }}
 tolerations:
   {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
+{{/* How the pods of a Deployment are replaced. */}}
+{{- define "onceward.rollout" -}}
+{{- with .Values.rollout -}}
+progressDeadlineSeconds: {{ .progressDeadlineSeconds }}
+minReadySeconds: {{ .minReadySeconds }}
+revisionHistoryLimit: {{ .revisionHistoryLimit }}
+strategy:
+  type: RollingUpdate
+  rollingUpdate:
+    maxSurge: {{ .maxSurge }}
+    maxUnavailable: {{ .maxUnavailable }}
+{{- end -}}
+{{- end -}}
+
+{{/* Takes (dict "root" $ "alive" PATH "port" NAME "scheme" SCHEME). */}}
+{{- define "onceward.probes" -}}
+{{- range $name, $path := dict "startup" .alive "liveness" .alive "readiness" "/readyz" }}
+{{ $name }}Probe:
+  httpGet:
+    path: {{ $path }}
+    port: {{ $.port }}
+    scheme: {{ $.scheme }}
+  {{- toYaml (index $.root.Values.probes $name) | nindent 2 }}
 {{- end }}
 {{- end -}}

@@ -1,4 +1,5 @@
 import type { Readable, Writable } from "node:stream";
+import { text } from "node:stream/consumers";
 import {
   createConnectRouter,
   createContextKey,
@@ -86,6 +87,8 @@ export function createConnectHandlers(
   );
 }
 
+type ConnectHandler = NonNullable<ReturnType<ReturnType<typeof createConnectHandlers>["get"]>>;
+
 /** Adds a line of JSON to an answer of connect-node to a request of none of its protocols, which is empty. */
 function explained(
   answered: ServerResponse,
@@ -100,6 +103,25 @@ function explained(
   const form = method === "GET" ? GET_FORM : POST_FORM;
   const message = status === 405 ? `The method must be ${allow}.` : form;
   return { status, header, body: only(Buffer.from(misdirected(status, message))) };
+}
+
+/**
+ * Returns a handler that answers with the text of a route's reply, a StringValue, as OpenMetrics; errors are those of JSON.
+ * The request's parameters are not read.
+ */
+export function createMetricsHandler(route: Route, pipeline: Pipeline): ConnectHandler {
+  const handle = createConnectHandlers([route], pipeline, undefined).get(route.path) as ConnectHandler;
+  return async (request, body, arrived) => {
+    if (request.method !== "GET") return explained({ status: 405 }, request, { allowedMethods: ["GET"] });
+    const header = new Headers(request.header);
+    for (const name of ["accept-encoding", "content-type"]) header.delete(name);
+    const { href } = new URL(`${route.path}?encoding=json&message={}`, request.url);
+    const answered = await handle({ ...request, header, url: href }, body, arrived);
+    if (answered.status !== 200 || answered.body === undefined) return answered;
+    const value = JSON.parse(await text(answered.body));
+    const type = { "content-type": "application/openmetrics-text; version=1.0.0; charset=utf-8" };
+    return { status: 200, header: new Headers(type), body: only(Buffer.from(value)) };
+  };
 }
 
 const POST_FORM =

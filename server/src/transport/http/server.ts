@@ -13,13 +13,15 @@ import type { Pipeline } from "../pipeline.ts";
 import { takeTimeoutHeader } from "../receive/read-message.ts";
 import type { Route } from "../route.ts";
 import type { Tls } from "../tls.ts";
-import { createConnectHandlers, type HttpConnection } from "./connect-routes.ts";
+import { createConnectHandlers, createMetricsHandler, type HttpConnection } from "./connect-routes.ts";
 import type { OpenApi } from "./openapi.ts";
 import { createHttpPort, refuseRequest } from "./port.ts";
 import type { WebPage } from "./web-page.ts";
 
 export interface HttpServerOptions {
   readonly routes: readonly Route[];
+  /** Answers `/metrics`; undefined: nothing does. */
+  readonly tenantMetrics?: Route;
   readonly pipeline: Pipeline;
   readonly inboundBudget: InboundBudget;
   readonly outboundTotal: OutboundTotal;
@@ -60,6 +62,8 @@ const MAX_CONNECTIONS = 10_000;
 export function createHttpServer(options: HttpServerOptions) {
   const { routes, pipeline, log, requestTimeoutMs, tls } = options;
   const handlers = createConnectHandlers(routes, pipeline, options.console?.site);
+  const { tenantMetrics } = options;
+  if (tenantMetrics !== undefined) handlers.set("/metrics", createMetricsHandler(tenantMetrics, pipeline));
   const headersTimeout = Math.min(MAX_HEADERS_TIMEOUT_MS, requestTimeoutMs);
   const limits = {
     headersTimeout,
