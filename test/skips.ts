@@ -51,6 +51,10 @@ export const SKIPS: readonly AllowedSkip[] = [
     when: () => !isInstalled("go", "version") && !isInstalled("helm", "version"),
   },
   {
+    file: "test/optional/kubernetes.test.ts",
+    reason: "Go compiles Kubernetes for many minutes; ONCEWARD_TEST_KUBERNETES names a folder for it.",
+  },
+  {
     file: "test/lab/chaos/disk.test.ts",
     reason: "A disk of its own needs the right to mount, which most containers lack.",
     when: cannotMount,
