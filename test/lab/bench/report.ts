@@ -12,10 +12,10 @@ export function plainTable(findings: readonly Finding[]): string {
     .join("\n");
 }
 
-/** Returns the table for README.md. */
+/** Returns the table for README.md, without the column `from`: rates are those of one machine. */
 export function markdownTable(findings: readonly Finding[]): string {
   const rows = [HEAD, HEAD.map(() => "---"), ...findings.map(cells)];
-  return rows.map((row) => `| ${row.join(" | ")} |`).join("\n");
+  return rows.map((row) => `| ${row.slice(0, -1).join(" | ")} |`).join("\n");
 }
 
 function cells(finding: Finding): readonly string[] {

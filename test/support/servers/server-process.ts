@@ -48,7 +48,8 @@ export async function startServerProcess(
       ONCEWARD_MANAGEMENT_PORT: "0",
       ONCEWARD_DRAIN_DELAY: "0s",
       ONCEWARD_SWEEP_INTERVAL: "1h",
-      ...socketSetting(),
+      // An earlier version may not know it.
+      ...(program.includes(MAIN) && socketSetting()),
       ...env,
     },
     stdio: ["ignore", "pipe", "pipe"],
