@@ -17,7 +17,12 @@ import { fillRecords } from "../lab/bench/fill.ts";
 import { connectClient, type IdempotencyClient } from "../support/calls/clients.ts";
 import { bytes, complete, grant, lookUp, success } from "../support/calls/verbs.ts";
 import { openStorePool } from "../support/database/connections.ts";
-import { createDatabaseOfTest, createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import {
+  createDatabaseOfTest,
+  createTestDatabase,
+  isCitus,
+  type TestDatabase,
+} from "../support/database/database.ts";
 import { encryptionKeys } from "../support/servers/encryption.ts";
 import { startRepeats } from "../support/servers/fast-path.ts";
 import { readMetrics } from "../support/servers/metrics.ts";
@@ -163,7 +168,8 @@ test("without a current key all records are decrypted, and a server without keys
   expect(await lookUp(without)).toMatchObject({ result: { payload: bytes("plain") } });
 });
 
-test("a pass over 20,000 records with results of 200 bytes prints what it takes", async () => {
+// The table is filled by a statement that Citus refuses.
+test.skipIf(isCitus())("a pass over 20,000 records prints what it takes", async () => {
   const database = await newDatabase();
   const filling = { rows: 20_000, signal: AbortSignal.timeout(60_000) };
   const filled = { ...database, [Symbol.asyncDispose]: async () => {} };
