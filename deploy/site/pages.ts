@@ -162,6 +162,7 @@ export const GROUPS: readonly Group[] = [
     page("deploy/upgrade.md", "upgrade", "Upgrade", "new versions without downtime, and back"),
     page("clients/cli/operators.md", "operators", "Tour for operators", "tenants, limits, replicas"),
     page("deploy/cells.md", "cells", "Several installations", "cells, and moving a tenant between them"),
+    page("deploy/export.md", "export", "Export", "grants and completions as CloudEvents, after the record"),
     page("deploy/citus.md", "citus", "Citus", "records on several servers of Postgres"),
     page(
       "deploy/scale.md",

@@ -2,11 +2,12 @@ import { join } from "node:path";
 import pg from "pg";
 import { expect, onTestFinished, test } from "vitest";
 import { migrate } from "../../server/src/database/migrate.ts";
+import { openDatabase } from "../support/database/database.ts";
 import { useOwnPostgres } from "../support/database/own-postgres.ts";
 import { startStandby } from "../support/database/standby.ts";
 import { diagnoseDatabase } from "../support/doctor/diagnosis.ts";
 
-const postgres = useOwnPostgres({});
+const postgres = useOwnPostgres({ wal_level: "logical" });
 
 async function findings(url: string): Promise<readonly string[]> {
   const usual = ["audit_changeable", "postgres_minor_outdated"];
@@ -17,6 +18,11 @@ test("an asynchronous standby, a synchronous one, one that is missing, and the s
   const url = await postgres.createDatabase();
   await migrate(url, () => {});
   expect(await findings(url)).toEqual(["standby_missing"]);
+  const exported = openDatabase(url);
+  onTestFinished(() => exported.close());
+  await exported.query("select pg_create_logical_replication_slot('onceward_history', 'pgoutput')");
+  expect(await findings(url)).toEqual(["export_behind", "standby_missing"]);
+  await exported.query("select pg_drop_replication_slot('onceward_history')");
 
   const primary = postgres.server();
   const control = new pg.Pool({ connectionString: primary.url("postgres"), max: 2 });

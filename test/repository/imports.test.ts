@@ -51,6 +51,10 @@ const FEATURES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     encryption: "a check counts what no key decrypts",
   },
   encryption: {},
+  "history-export": {
+    encryption: "it exports results in plain form",
+    "key-history": "it exports what is declined",
+  },
   insight: {
     admin: "its RPCs have the pages and rights of the tenant's others, and the buckets of its usage",
   },

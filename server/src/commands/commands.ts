@@ -1,6 +1,7 @@
 import { operatorKey, tenantKey } from "../admin/keys/commands.ts";
 import { doctor } from "../doctor/doctor.ts";
 import { encryptionStatus } from "../encryption/encryption-status.ts";
+import { exportHistory } from "../history-export/export-history.ts";
 import { exportTenant } from "../moving/export-tenant.ts";
 import { importTenant } from "../moving/import-tenant.ts";
 import type { Host } from "./host.ts";
@@ -50,6 +51,12 @@ export const COMMANDS: readonly Command[] = [
     synopsis: "[--without-api-keys]",
     summary: "read a tenant from standard input into this installation, and serve it",
     run: importTenant,
+  },
+  {
+    name: "export-history",
+    synopsis: "--to DIRECTORY | s3://BUCKET/PREFIX | https://… [--tenant NAME] [--results] [--slot NAME]",
+    summary: "write what happens to keys as CloudEvents, from Postgres' log, until stopped",
+    run: exportHistory,
   },
   {
     name: "doctor",

@@ -223,6 +223,15 @@ export const VARIABLES = {
     v.optional(duration("100ms", "1m"), "5s"),
     "Interval at which a replica stores its counts of tenants' usage, ±20 %.",
   ),
+  ONCEWARD_EXPORT_TOKEN: described(
+    v.optional(secretText(1)),
+    "Bearer token that `export-history` sends to a webhook.",
+  ),
+  AWS_ACCESS_KEY_ID: described(v.optional(anyText), "Access key of `export-history` to `s3://`."),
+  AWS_SECRET_ACCESS_KEY: described(v.optional(secretText(1)), "Its secret."),
+  AWS_SESSION_TOKEN: described(v.optional(secretText(1)), "Its session, if it is temporary."),
+  AWS_REGION: described(v.optional(anyText, "us-east-1"), "The bucket's region."),
+  AWS_ENDPOINT_URL_S3: described(v.optional(anyText), "URL of another S3-compatible storage."),
   OTEL_EXPORTER_OTLP_ENDPOINT: described(
     v.optional(collectorUrl),
     "URL of a collector, such as `http://collector:4318`: turns [tracing](#tracing) on, as do the next two.",

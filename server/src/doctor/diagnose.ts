@@ -6,6 +6,7 @@ import { citusCheck } from "./checks/citus.ts";
 import { clocksCheck } from "./checks/clocks.ts";
 import { connectionsCheck } from "./checks/connections.ts";
 import { encryptionKeysCheck } from "./checks/encryption.ts";
+import { exportsCheck } from "./checks/exports.ts";
 import { privilegesCheck } from "./checks/privileges.ts";
 import { redisCheck } from "./checks/redis.ts";
 import { engineCheck, pepperCheck, schemaCheck } from "./checks/schema.ts";
@@ -43,6 +44,7 @@ const CHECKS: readonly Check[] = [
   poolerCheck,
   connectionsCheck,
   standbysCheck,
+  exportsCheck,
   encryptionKeysCheck,
   citusCheck,
   clocksCheck,

@@ -163,6 +163,11 @@ export const FINDINGS = {
     severity: "error",
     advice: "Bring the standby back, or remove its name from synchronous_standby_names and reload.",
   },
+  export_behind: {
+    severity: "warning",
+    advice:
+      "Start onceward-server export-history with this slot, or drop the slot: pg_drop_replication_slot.",
+  },
   citus_node_unreachable: {
     severity: "error",
     advice:

@@ -16,15 +16,18 @@ import { type CallRow, createKeySlots, type KeySlot } from "./key-histories.ts";
 export const getKeyHistory: TenantRpc<"getKeyHistory"> = async (request, call, { pool, pepper }) => {
   const slotOf = createKeySlots(pepper);
   const history = await readKeyHistory(pool.of(call), slotOf(parseLookup(request, call.principal)));
-  if (history === undefined) return create(GetKeyHistoryResponseSchema);
-  const { counts, firstAtMs, lastAtMs, calls } = history;
+  return history === undefined ? create(GetKeyHistoryResponseSchema) : historyMessage(history);
+};
+
+/** Returns the message of what was declined of a key. */
+export function historyMessage({ counts, firstAtMs, lastAtMs, calls }: Omit<DeclinedKey, "id">) {
   return create(GetKeyHistoryResponseSchema, {
     ...countFields(counts),
     firstAt: timestamp(firstAtMs),
     lastAt: timestamp(lastAtMs),
     calls: calls.map(callMessage),
   });
-};
+}
 
 const readRow = {
   name: "read_key_history",

@@ -108,8 +108,8 @@ async function startPostgres(cleanUp: AsyncDisposableStack) {
   cleanUp.defer(() => rm(dir, { recursive: true, force: true }));
   // As root, Postgres runs as another user, which must be able to enter.
   await chmod(dir, 0o755);
-  const dataDir = join(dir, "postgres");
-  const postgres = await startEmbeddedPostgres({ dataDir });
+  const [dataDir, settings] = [join(dir, "postgres"), JSON.parse(process.env.BENCH_POSTGRES ?? "{}")];
+  const postgres = await startEmbeddedPostgres({ dataDir, settings });
   // Where that user can't enter, the data lies elsewhere, behind a link.
   const data = await realpath(dataDir);
   cleanUp.defer(() => rm(data, { recursive: true, force: true }));

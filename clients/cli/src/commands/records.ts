@@ -12,8 +12,10 @@ import { resolveAnswers, writeKeys } from "../answers.ts";
 import { parseCount, parseId } from "../arguments.ts";
 import { createTenantAdmin } from "../clients.ts";
 import { confirm } from "../confirm.ts";
+import { showExported } from "../exported-history.ts";
 import { UsageError } from "../failure.ts";
 import type { Host } from "../host.ts";
+import { Output } from "../output.ts";
 import { collectPages } from "../pages.ts";
 import { type RecordFilterOptions, recordFilter, withRecordFilter } from "../record-filter.ts";
 import { describeAttempts, describeHistory, describeRecord, stateName } from "../record-text.ts";
@@ -124,19 +126,28 @@ function showCommand(host: Host): Command {
 
 function historyCommand(host: Host): Command {
   const asAdmin = sessions(host, createTenantAdmin);
+  const fromService = asAdmin(async ({ client, call, output }, namespace: string, key: string) => {
+    const history = await client.getKeyHistory({ namespace, key }, call);
+    output.message(GetKeyHistoryResponseSchema, history, () => describeHistory(history, output.layout));
+  });
   return withTable(
     command(
       "history <namespace> <key>",
       "Shows how many duplicates a key had, how many calls were refused and why, and some of these calls. Counts are lower bounds; calls of the last seconds are missing.",
       "records history charges order-1",
       "records history charges order-1 --json",
+      "records history charges order-1 --from exported/acme",
     ),
-  ).action(
-    asAdmin(async ({ client, call, output }, namespace: string, key: string) => {
-      const history = await client.getKeyHistory({ namespace, key }, call);
-      output.message(GetKeyHistoryResponseSchema, history, () => describeHistory(history, output.layout));
-    }),
-  );
+  )
+    .option(
+      "--from <path>",
+      "read an export's file, or a directory of them, also after the record's retention; asks no service",
+    )
+    .action(async (namespace: string, key: string, { from }: { from?: string }, made: Command) => {
+      if (from === undefined) return await fromService(namespace, key, made);
+      const output = new Output(host, made.optsWithGlobals().json === true, made.opts());
+      await showExported(from, namespace, key, output);
+    });
 }
 
 function resolveCommand(host: Host): Command {

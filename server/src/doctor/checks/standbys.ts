@@ -2,11 +2,12 @@ import type { Runner } from "../../database/pool.ts";
 import type { Check, Observation } from "../findings.ts";
 import { readPostgresSettings } from "./settings.ts";
 
-/** A base backup that runs has a connection, too. Its state is `backup`. */
+/** A base backup and an export have connections, too. */
 export const STANDBY_STATES = `
 select sync_state
   from pg_stat_replication
- where state is distinct from 'backup'`;
+ where state is distinct from 'backup'
+   and pid not in (select active_pid from pg_replication_slots where slot_type = 'logical' and active)`;
 
 const listStandbys = { name: "list_standbys", text: STANDBY_STATES };
 
