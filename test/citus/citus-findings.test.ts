@@ -15,6 +15,13 @@ test("the nodes of a Citus with distributed records are in order", async () => {
   expect(await citusFindings()).toEqual([]);
 });
 
+test("workers without durable settings, or without a standby, are found", async () => {
+  const { findings } = await diagnoseDatabase(database.url);
+  const ofWorkers = findings.filter(({ summary }) => summary.startsWith("Worker ")).map(({ id }) => id);
+  const ids = ["fsync_off", "full_page_writes_off", "synchronous_commit_off", "standby_missing"];
+  expect(ofWorkers.sort()).toEqual([...ids, ...ids].sort());
+});
+
 test("a worker without the service's session settings is found, and fixed by distributing again", async () => {
   await database.query(
     `select run_command_on_workers(format(

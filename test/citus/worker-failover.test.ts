@@ -1,10 +1,12 @@
-import { rm } from "node:fs/promises";
+import { readFile, rm } from "node:fs/promises";
+import { durationFromMs, timestampNow } from "@bufbuild/protobuf/wkt";
 import { expect, inject, onTestFinished, test } from "vitest";
 import { distributeRecords } from "../../server/src/citus/distribute-records.ts";
 import { migrate } from "../../server/src/database/migrate.ts";
 import { connectClient, type IdempotencyClient } from "../support/calls/clients.ts";
 import { describeError } from "../support/calls/errors.ts";
 import { granted } from "../support/calls/records.ts";
+import { expectReplays, startLoad } from "../support/calls/steady-load.ts";
 import { success } from "../support/calls/verbs.ts";
 import { type ChaosPostgres, startChaosPostgres } from "../support/database/chaos-postgres.ts";
 import { addNodes, addressOf, nameItself } from "../support/database/citus.ts";
@@ -15,8 +17,9 @@ import { ALERT_TIMEOUT_MS, startRehearsal } from "../support/deploy/rehearsal.ts
 import { makeDataDir } from "../support/processes/data-dir.ts";
 import { readMetrics } from "../support/servers/metrics.ts";
 import { startTestServer, type TestServer } from "../support/servers/server.ts";
-import { createTenant } from "../support/servers/tenants.ts";
+import { createTenant, setNamespacePolicy } from "../support/servers/tenants.ts";
 
+const MARK_LOSS = await readFile(new URL("../../deploy/postgres/mark-loss.sql", import.meta.url), "utf8");
 /** Alerts fire after a sixtieth of their time. */
 const ALERT_SPEED = 60;
 
@@ -46,7 +49,7 @@ async function startCitus() {
   await migrate(coordinator.url, () => {});
   await distributeRecords(coordinator.url, { shards: 4 });
   const database = cleanUp.adopt(openDatabase(coordinator.url), (opened) => opened.close());
-  return { database, workers };
+  return { database, workers, start };
 }
 
 const idOf = (key: string) => ({ namespace: "charges", key });
@@ -95,9 +98,10 @@ async function keysOn(database: OpenDatabase, worker: ChaosPostgres) {
 
 /** Starts a replica, with a tenant of its own. */
 async function startReplica(database: OpenDatabase) {
-  const server = await startTestServer(database.url);
+  const server = await startTestServer(database.url, {}, { heartbeatMs: 50 });
   onTestFinished(() => server.stop());
-  return { server, client: connectClient(server, (await createTenant(database)).apiKey) };
+  const tenant = await createTenant(database);
+  return { server, tenant, client: connectClient(server, tenant.apiKey) };
 }
 
 test("while a worker hangs, exactly its keys are refused and the replica is degraded", async () => {
@@ -204,4 +208,70 @@ test("a worker that fails over is found at its new address: nothing is lost, tok
     await client.release({ ...idOf(key), fencingToken });
     expect(await claim(client, key)).toBeGreaterThan(fencingToken);
   }
+});
+
+test("a worker is added and killed under load: nothing is lost or granted twice", async () => {
+  const { database, start } = await startCitus();
+  const { server, client } = await startReplica(database);
+  const load = startLoad([client, client, client, client], "charges");
+  await load.more(100);
+  // As deploy/citus.md has it.
+  const added = await start();
+  await database.query(`select citus_add_node(${addressOf(added.url)})`);
+  await distributeRecords(database.url);
+  await database.query("select citus_rebalance_start()");
+  await database.query("select citus_rebalance_wait()");
+  const { id } = await keysOn(database, added);
+  await load.more(100);
+  await added.kill();
+  await expect.poll(() => shardsUnreachable(server)).toBe(1);
+  await added.restart();
+  await nameItself(added.url);
+  await database.query(`select citus_update_node($1, ${addressOf(added.url)})`, [id]);
+  await load.more(100);
+  await load.stop();
+  await expectReplays(client, "charges", load);
+  const { size } = load.acknowledged;
+  const attempts = "select sum(attempt)::int as attempts from records where namespace = 'charges'";
+  expect(await database.query(attempts)).toEqual([{ attempts: size }]);
+});
+
+test("a worker goes back to a backup: where late keys are refused, those that it lost are, too", async () => {
+  const { database, workers } = await startCitus();
+  const [worker] = workers;
+  const { id, keys } = await keysOn(database, worker);
+  const { client, tenant } = await startReplica(database);
+  await setNamespacePolicy(database, tenant, "late", { late_keys: "REQUIRE_TIME" });
+  const timed = (key: string) => ({ namespace: "late", key, keyCreatedAt: timestampNow() });
+  const complete = async (key: string) => {
+    const of = timed(key);
+    const { fencingToken } = granted(await client.claim(of));
+    await client.complete({ ...of, fencingToken, result: success(key) });
+    return of;
+  };
+  const [kept = "", held = "", ...lost] = keys;
+  await complete(kept);
+  const unfinished = timed(held);
+  await client.claim({ ...unfinished, lease: durationFromMs(1000) });
+  const copy = await worker.copy();
+  const afterwards = await Promise.all([...lost, ...KEYS.filter((key) => !keys.includes(key))].map(complete));
+  await worker.restore(copy);
+  await nameItself(worker.url);
+  // As deploy/citus.md has it: replicas know of the loss before they reach the worker.
+  const [lose = "", hold = ""] = MARK_LOSS.split(/;$/m);
+  await database.query(lose);
+  const metBy = (of: ReturnType<typeof timed>) =>
+    client.claim(of).then(
+      ({ outcome }) => outcome.case,
+      (error: unknown) => describeError(error).reason,
+    );
+  let probes = 0;
+  await expect.poll(() => metBy({ ...unfinished, key: `probe-${probes++}` })).toBe("KEY_TOO_OLD");
+  const move = `select citus_update_node(${id}, ${addressOf(worker.url)})`;
+  await database.query(`begin; ${move}; ${lose}; ${hold}; commit`);
+  await expect.poll(() => metBy(timed(kept))).toBe("completed");
+  const met = await Promise.all(afterwards.map(async (of) => [of.key, await metBy(of)]));
+  const expected = afterwards.map(({ key }) => [key, lost.includes(key) ? "KEY_TOO_OLD" : "completed"]);
+  expect(met).toEqual(expected);
+  await expect.poll(() => metBy(unfinished)).toBe("ambiguous");
 });

@@ -93,7 +93,7 @@ describeContract("A claim that marks when its effect begins", (contract) => {
     const { client, tenant, timePasses } = await contract.newCaller({ on_lease_expiry: "HOLD" });
     await grant(client, MARKS);
     await contract.database.query(
-      "update records set lease_expires_at = lease_expires_at + interval '1 second' where tenant_id = $1",
+      "update records set lease_expires_at = coalesce(lease_expires_at, null) + interval '1 second' where tenant_id = $1",
       [tenant.id],
     );
     await timePasses(32);

@@ -41,6 +41,7 @@ const TESTED: readonly Tested[] = [
     blocks: ["cd /opt/onceward/", "ln -sfn VERSION "],
   },
   { page: "deploy/recovery.md", by: "test/commands/recovery.test.ts" },
+  { page: "deploy/regions.md", by: "test/commands/recovery.test.ts" },
   { page: "deploy/runbook.md", by: "test/deploy/runbook.test.ts" },
   { page: "deploy/upgrade.md", by: "test/commands/upgrade.test.ts", blocks: ["onceward-server migrate"] },
 ];

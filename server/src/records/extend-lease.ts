@@ -78,7 +78,9 @@ export function answerExtendLease(record: LiveRecord | undefined, command: Exten
 }
 
 const ASKED_END = "now() + coalesce(i.lease_ms, r.lease_ms) * interval '1 millisecond'";
-const EXTENDED = `greatest(r.lease_expires_at, ${ASKED_END})`;
+/** Citus allows no now() within a `case`: of one that is false, the sum is null. */
+const PENDING = (value: string) =>
+  `coalesce(case when ${IS_PENDING} and not i.begins then ${value} end, null)`;
 
 /**
  * Extends many leases, each only if its token is the row's and the claim is still in progress, even if its
@@ -94,8 +96,9 @@ with input as materialized (
    ${IN_KEY_ORDER}
 ), applied as (
   update records as r set
-    lease_expires_at = ${EXTENDED},
-    pending_until = case when ${IS_PENDING} and not i.begins then ${EXTENDED} end,
+    lease_expires_at = greatest(r.lease_expires_at, ${ASKED_END}),
+    pending_until = greatest(${PENDING("r.lease_expires_at")},
+                             now() + ${PENDING("coalesce(i.lease_ms, r.lease_ms)")} * interval '1 millisecond'),
     expires_at = greatest(r.expires_at, ${ASKED_END}),
     checkpoint_name = coalesce(i.checkpoint_name, r.checkpoint_name),
     checkpoint_state = case when i.checkpoint_name is null then r.checkpoint_state else i.checkpoint_state end,

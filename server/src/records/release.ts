@@ -100,14 +100,14 @@ const releaseRecords = {
   name: "release_records",
   text: `
 with input as materialized (
-  select *
+  select *, now() as now
     from unnest($1::int[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::boolean[])
            as i (tenant_id, namespace, key, fencing_token, release_reason, give_back)
    ${IN_KEY_ORDER}
 ), applied as (
   update records as r set
     state = ${either(`${STATE.inProgress}`, `${STATE.released}`)},
-    settled_at = ${either("null", "now()")},
+    settled_at = ${either("null", "i.now")},
     release_reason = ${either("null", "i.release_reason")},
     fencing_token = ${either("r.fencing_token + 1", "r.fencing_token")},
     attempt = ${either("r.attempt - 1", "r.attempt")},
@@ -122,7 +122,7 @@ with input as materialized (
            when jsonb_array_length(r.past_attempts) >= ${MAX_ATTEMPTS_SHOWN} then r.past_attempts - -1 - 0
            else r.past_attempts - -1 end
            || ${endedAttempt({
-             ended: "trim_scale(extract(epoch from now() - to_timestamp(0)) * 1000)::text",
+             ended: "trim_scale(extract(epoch from i.now - to_timestamp(0)) * 1000)::text",
              ending: "'given back'",
              reason: "i.release_reason",
            })}

@@ -24,7 +24,7 @@ export async function endLeases(
 ): Promise<void> {
   await database.query(
     `update records set lease_expires_at = now() - interval '1 second',
-            pending_until = now() - interval '1 second' + (pending_until - lease_expires_at)
+            pending_until = now() - interval '1 second' + coalesce(pending_until - lease_expires_at, null)
       where tenant_id = $1 and key = coalesce($2, key)`,
     [tenant.id, key],
   );

@@ -267,7 +267,7 @@ function open(postgres: EmbeddedPostgres): pg.Pool {
 }
 
 /** Returns a process and its children. */
-function familyOf(pid: number): number[] {
+export function familyOf(pid: number): number[] {
   const children = readdirSync("/proc").filter((entry) => {
     try {
       return /^\d+$/.test(entry) && parentOf(entry) === pid;

@@ -64,6 +64,8 @@ function workerFault(name: string, inject: (scene: Scene, worker: CitusNode) => 
   };
 }
 
+const MOVE = "select citus_move_shard_placement($1, '127.0.0.1', $2, '127.0.0.1', $3, $4)";
+
 /** A move of a shard from the worker that holds more of them, or as many, to the other one. */
 function moveFault(name: string, mode: "block_writes" | "force_logical"): Fault {
   return {
@@ -77,12 +79,9 @@ function moveFault(name: string, mode: "block_writes" | "force_logical"): Fault 
       const shard = from && random.shuffle(heldBy(from))[0];
       if (from === undefined || to === undefined || shard === undefined) throw new Error("no shard can move");
       onVictim({ movedKeys: (key) => shardOf(before, key).id === shard.id });
-      await coordinator.query("select citus_move_shard_placement($1, '127.0.0.1', $2, '127.0.0.1', $3, $4)", [
-        shard.id,
-        from.proxy.port,
-        to.proxy.port,
-        mode,
-      ]);
+      // The coordinator's connection to a worker that was away ends with its first use.
+      const move = () => coordinator.query(MOVE, [shard.id, from.proxy.port, to.proxy.port, mode]);
+      await move().catch(move);
       const after = (await shards()).find(({ id }) => id === shard.id);
       if (after?.node.port !== to.proxy.port) throw new Error(`shard ${shard.id} did not move`);
     },
