@@ -1,9 +1,11 @@
 import { expect, onTestFinished, test, vi } from "vitest";
 import {
   type AgentRunOptions,
+  aiSdkTools,
   createAgentRun,
   didNotHappen,
   happened,
+  langChainTools,
   NoEffectError,
   OutcomeUnknownError,
   type ToolCall,
@@ -100,7 +102,35 @@ test("a call with its own key is recognised in another step and another run", as
   await resume(testing).call({ ...refund, key: "refund:7" }, tool);
   const again = { ...refund, step: 9, key: "refund:7" };
   expect(await resume(testing, { runId: "run-2" }).call(again, tool)).toBe("refunded");
+  const changed = resume(testing).call({ ...other, key: "refund:7" }, tool);
+  await expect(changed).rejects.toMatchObject({
+    reason: "ARGUMENTS_CHANGED",
+    message: expect.not.stringContaining("next step"),
+  });
   expect(tool).toHaveBeenCalledOnce();
+});
+
+test("a call without the key that is expected is refused, and so are options for no tool", async () => {
+  const run = resume(newTesting());
+  const execute = vi.fn();
+  const _call = (input: unknown) => execute(input);
+  const toolkits = [
+    (options: object) => {
+      const { refund } = aiSdkTools(run, { refund: { execute } }, options);
+      return refund.execute({ order: "7" }, { toolCallId: "a", messages: [] });
+    },
+    async (options: object) => {
+      const [refund] = langChainTools(run, [{ name: "refund", schema: {}, _call, invoke: _call }], options);
+      return await refund?._call({ order: "7" });
+    },
+  ];
+  for (const call of toolkits) {
+    for (const key of [undefined, ""])
+      await expect(call({ keys: { refund: () => key } })).rejects.toThrow("the key of refund must be 1-255");
+    for (const option of ["keys", "keyArguments"])
+      await expect(async () => call({ [option]: { refnud: "/key" } })).rejects.toThrow(`${option}.refnud`);
+  }
+  expect(execute).not.toHaveBeenCalled();
 });
 
 test("a tool gets the derived key in its own argument, instead of what the model sends there", async () => {
