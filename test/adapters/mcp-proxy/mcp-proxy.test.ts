@@ -119,6 +119,15 @@ describe.each(["stdio", "http"] as const)("to a server over %s", (kind) => {
   });
 });
 
+test("a call after the server has ended the session does not run, and its repetition does", async () => {
+  const bank = await newBank("http");
+  const { host } = await bank.connect();
+  await host.callTool(callOf("refund", "the session's last"));
+  expect(await host.callTool(callOf("refund"))).toMatchObject({ _meta: { "onceward/reason": "NOT_SENT" } });
+  expect(await host.callTool(callOf("refund"))).toMatchObject({ content: [{ text: "refunded 7" }] });
+  expect(await bank.effects()).toHaveLength(2);
+});
+
 test("the server gets a key that the host does not see, and says by it that the call happened", async () => {
   const bank = await newBank("stdio");
   const { host } = await bank.connect();
