@@ -82,8 +82,8 @@ class ToolCall:
     step: str | int
     #: The arguments: a JSON value. Their fingerprint is compared when the call is repeated.
     arguments: object
-    #: The operation's own key, if the arguments have one, such as an order's id: it replaces the run and the
-    #: step, so that a repeat in a later step or in another run is recognised, too.
+    #: The operation's own key, if the arguments have one, such as "refund:" and an order's id: it replaces the
+    #: run, the step and the tool, so that a repeat in a later step or in another run is recognised, too.
     key: str | None = None
     #: When the operation was created. Default: without ``key`` the run's, and with it the time in the key.
     key_created_at: datetime | None = None

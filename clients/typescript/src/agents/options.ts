@@ -53,8 +53,8 @@ export interface ToolCall extends CallOrigin {
   /** The arguments: a JSON value. Their fingerprint is compared when the call is repeated. */
   readonly input: unknown;
   /**
-   * The operation's own key, if the arguments have one, such as an order's id. It replaces the run and the step: a repeat in
-   * a later step or in another run is recognised, too. Default: the key of the run, the step and the tool.
+   * The operation's own key, if the arguments have one, such as `refund:` and an order's id. It replaces the run, the step and the
+   * tool: a repeat in a later step or in another run is recognised, too. Default: the key of the run, the step and the tool.
    */
   readonly key?: string | undefined;
   /**
