@@ -66,12 +66,6 @@ test("with marksBegin, a call is marked before it is sent", async () => {
   expect(await call(order)).toEqual({ content: [] });
 });
 
-test("without a time the error names it, and nothing runs", async () => {
-  const { call, send } = newGuard({ key: ["/order"] });
-  expect(JSON.stringify(await call({ arguments: { order: "7" } }))).toContain("key_created_at");
-  expect(send).not.toHaveBeenCalled();
-});
-
 const keyed = { key: ["/order"], keyArgument: "/options/key", onUnavailable: "proceed" };
 const because = (reason: string) => ({ isError: true, _meta: { "onceward/reason": reason } });
 const outage = ["claim", "DATABASE_UNAVAILABLE", Number.POSITIVE_INFINITY] as const;
@@ -91,8 +85,13 @@ test("each attempt sends the derived key, also unguarded, instead of what the ho
   const sent = send.mock.calls.map(([params]) => JSON.stringify(params.arguments));
   expect(sent[0]).toMatch(/^{"order":"7","cents":9007199254740993,"options":{"key":"[\w-]{43}"}}$/);
   expect(sent).toEqual(Array(3).fill(sent[0]));
-  await attempt({ order: "8" });
-  expect(JSON.stringify(send.mock.lastCall?.[0].arguments)).not.toBe(sent[0]?.replace('"7"', '"8"'));
+  for (const number of ["9007199254740992", "9007199254740993"]) {
+    await attempt({ order: parseExact(number) });
+    const others = JSON.stringify(send.mock.lastCall?.[0].arguments);
+    expect(others).toContain(`"order":${number},`);
+    expect(others).not.toBe(sent[0]?.replace('"7"', number));
+  }
+  expect(send).toHaveBeenCalledTimes(5);
   for (const options of ["a", [], order.cents])
     expect(await attempt({ options })).toMatchObject(because("INVALID_REQUEST"));
 });

@@ -140,23 +140,11 @@ def test_a_call_that_is_known_not_to_have_happened_runs(kind: str) -> None:
         assert agent.attempt(_refund(), resolve=lambda claim, call: DidNotHappen()) == ["done 2"]
 
 
-@pytest.mark.parametrize("on_crash", ["hold", "policy"])
-def test_a_tool_that_can_not_know_its_outcome_is_blocked(kind: str, on_crash: Any) -> None:
-    with TestingOnceward(policy=TestingPolicy(on_lease_expiry="HOLD")) as testing:
-        agent = Agent(testing, kind)
-        unknown = OutcomeUnknownError("the bank timed out")
-        [blocked] = agent.attempt(_refund(), fails=unknown, on_crash=on_crash)
-        assert _reason(blocked) == "AMBIGUOUS"
-        testing.advance(30_000)
-        [blocked] = agent.attempt(_refund(), on_crash=on_crash)
-        assert _reason(blocked) == "AMBIGUOUS"
-        assert len(agent.effects) == 1
-
-
 def test_a_tool_that_was_interrupted_is_blocked(kind: str) -> None:
     caused = RuntimeError("refund failed")
     caused.__cause__ = OutcomeUnknownError("the bank timed out")
     for fails, options in (
+        (caused.__cause__, {"on_crash": "policy"}),
         (TimeoutError("the bank"), {}),
         (caused, {}),
         (RuntimeError("connection reset"), {"on_error": "unknown"}),
@@ -222,14 +210,6 @@ def test_with_policy_the_namespace_decides(kind: str) -> None:
         agent.attempt(_refund(), fails=_stop(), on_crash="policy")
         testing.advance(30_000)
         assert agent.attempt(_refund(), on_crash="policy") == ["done 2"]
-
-
-def test_a_tool_that_failed_runs_again(kind: str) -> None:
-    with TestingOnceward(policy=TestingPolicy(on_lease_expiry="HOLD")) as testing:
-        agent = Agent(testing, kind)
-        error = ConnectionError("the bank is down")
-        assert agent.attempt(_refund(), fails=error) == [error]
-        assert agent.attempt(_refund()) == ["done 2"]
 
 
 def test_an_error_of_a_held_call_is_not_the_program_s_to_classify(kind: str) -> None:
