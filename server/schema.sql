@@ -361,6 +361,7 @@ create table tenants (
   provider_link text,
   records_lost_at timestamp with time zone,
   reclaim_within_s integer,
+  moved_to text,
   constraint tenants_default_lease_ms_check CHECK ((default_lease_ms > 0)),
   constraint tenants_failure_retention_s_check CHECK ((failure_retention_s > 0)),
   constraint tenants_key_retention_s_check CHECK ((key_retention_s > 0)),

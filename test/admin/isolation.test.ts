@@ -151,6 +151,7 @@ const OPERATORS_REQUESTS: Requests<typeof OperatorService> = {
   updateTenantLimits: ({ tenant: name, tenantEtag: etag }) => [{ name, etag, quotas: { liveRecords: 1n } }],
   suspendTenant: ({ tenant: name }) => [{ name, reason }],
   resumeTenant: ({ tenant: name }) => [{ name, reason }],
+  redirectTenant: ({ tenant: name }) => [{ name, address: "https://elsewhere.example" }],
   deleteTenant: ({ tenant: name, tenantEtag: etag }) => [{ name, etag, reason }],
   createTenantApiKey: ({ tenant }) => [{ tenant, apiKey: { role: ApiKey_Role.TENANT_ADMIN } }],
   createOperatorApiKey: () => [{}, { apiKey: { role: ApiKey_Role.OPERATOR } }],

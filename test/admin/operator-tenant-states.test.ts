@@ -45,6 +45,39 @@ describeAdministration("An operator", (world, transport) => {
     expect(resumed.tenant).toMatchObject({ state: Tenant_State.ACTIVE });
   });
 
+  test("redirects a moving tenant's callers, and no others; a resumption takes the address back", async () => {
+    const operator = await world().operator();
+    const { caller, tenant } = await world().administeredTenant();
+    const { name } = tenant;
+    const address = "https://new-home.example:50051";
+    const invalid = (field: string) => ({ reason: "INVALID_REQUEST", fields: [field] });
+    expect(await errorOf(operator.redirectTenant({ name, address }))).toMatchObject(invalid("name"));
+    await world().database.query("update tenants set moving_since = now() where name = $1", [name]);
+    for (const wrong of ["new-home", "unix:/run/onceward.sock", `${address}/v1`, "https://a:b@c.example"])
+      expect(await errorOf(operator.redirectTenant({ name, address: wrong }))).toMatchObject(
+        invalid("address"),
+      );
+    const redirected = await operator.redirectTenant({ name, address: `${address}/`, reason: "moved" });
+    expect(redirected.tenant).toMatchObject({ state: Tenant_State.MOVING, movedTo: address });
+    expect(await operator.redirectTenant({ name, address })).toEqual(redirected);
+    const refusal = async () => (await errorOf(caller.lookup(ORDER))).metadata;
+    await expect.poll(refusal).toEqual({ address });
+    // An operator's call would take the operator's key along.
+    const { metadata } = await errorOf(operator.updateTenantLimits({ name, quotas: { burst: 1 } }));
+    expect(metadata).toEqual({});
+    await operator.redirectTenant({ name });
+    expect(await refusal()).toEqual({});
+    await operator.redirectTenant({ name, address });
+    await operator.resumeTenant({ name, notImported: true });
+    expect((await operator.getTenant({ name })).tenant).toMatchObject({ movedTo: "" });
+    expect(await eventsOf(name)).toContainEqual(
+      expect.objectContaining({
+        ...{ action: "RedirectTenant", reason: "moved" },
+        ...{ before: { state: "MOVING" }, after: { state: "MOVING", movedTo: address } },
+      }),
+    );
+  });
+
   test("refuses changes of a moving tenant, whose export may be written already", async () => {
     const operator = await world().operator();
     const { name } = (await world().administeredTenant()).tenant;
@@ -131,6 +164,7 @@ describeAdministration("An operator", (world, transport) => {
       () => operator.updateTenantLimits({ name }),
       () => operator.suspendTenant({ name }),
       () => operator.resumeTenant({ name }),
+      () => operator.redirectTenant({ name, address: "https://elsewhere.example" }),
       () => operator.deleteTenant({ name }),
       () => operator.createTenantApiKey({ tenant: name, apiKey: { role: ApiKey_Role.CALLER } }),
     ];

@@ -265,10 +265,10 @@ test("a file of answers completes what happened and releases or forgets the rest
   expect(await cli(...list)).toMatchObject({ exit: 2, stderr: expect.stringContaining("EEXIST") });
   // The bank's answers: two yes, one no, and one is still open.
   const exported = await readFile(file, "utf8");
-  const answers = ["yes", "yes", "no", ""].values();
+  const answers = ["yes,", 'yes,"{""id"": 2}"', "no,", ","].values();
   await writeFile(
     file,
-    exported.replaceAll(",,payouts", () => `,${answers.next().value},payouts`),
+    exported.replaceAll(",,,payouts", () => `,${answers.next().value},payouts`),
   );
   const resolve = ["records", "resolve", "payouts", "--answers", file, ...WHY] as const;
   const preview =
@@ -293,6 +293,12 @@ test("a file of answers completes what happened and releases or forgets the rest
     "STATE_COMPLETED",
     "STATE_RELEASED",
   ]);
+  const shown = await Promise.all(
+    keys.map(async (key) => (await cli("records", "show", "payouts", key, "--result")).stdout),
+  );
+  for (const result of ['{"paid":true}', '{"id": 2}']) {
+    expect(shown.filter((text) => text.includes(result))).toHaveLength(1);
+  }
   expect((await cli.json(...resolve)) as object).toMatchObject({ complete: 0, release: 0, notAmbiguous: 3 });
   await writeFile(file, "key,happened?\npo-4,no\n");
   expect(await cli(...resolve, "--release", "--forget")).toMatchObject({ exit: 2 });

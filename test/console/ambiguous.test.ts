@@ -293,8 +293,8 @@ describeInBrowser("The queue of ambiguous records", () => {
     ]);
     const file = await text(await saved.createReadStream());
     const lines = file.split("\r\n");
-    expect(lines[0]).toBe("key,happened?,namespace,owner,checkpoint,ambiguous_since,provider");
-    expect(lines[1]).toMatch(/^'=1\+1,,payouts,worker-0,submitted,\d{4}-/);
+    expect(lines[0]).toBe("key,happened?,result,namespace,owner,checkpoint,ambiguous_since,provider");
+    expect(lines[1]).toMatch(/^'=1\+1,,,payouts,worker-0,submitted,\d{4}-/);
 
     await page.getByRole("button", { name: "Import answers…" }).click();
     const dialog = page.getByRole("dialog");
@@ -302,14 +302,14 @@ describeInBrowser("The queue of ambiguous records", () => {
       dialog
         .getByLabel("File")
         .setInputFiles({ name: "answers.csv", mimeType: "text/csv", buffer: Buffer.from(content) });
-    await give(file.replace(",,payouts", ",perhaps,payouts"));
+    await give(file.replace(",,,payouts", ",perhaps,,payouts"));
     await dialog.getByText('Line 2, column "happened?": "perhaps" is not yes or no.').waitFor();
     await give("x".repeat(3 * 1_024 * 1_024 + 1));
     await dialog.getByText(/^At most 3MiB/).waitFor();
 
-    const answers = ["yes", "no", "yes", ""];
+    const answers = ["yes,", "no,", 'yes,"{""id"": 3}"', ","];
     const answered = lines.map((line, index) =>
-      index === 0 ? line : line.replace(",,payouts", `,${answers[index - 1]},payouts`),
+      index === 0 ? line : line.replace(",,,payouts", `,${answers[index - 1]},payouts`),
     );
     await give([...answered, "po-9,yes"].join("\n"));
     await dialog.getByText("2 happened: completed").waitFor();
@@ -328,5 +328,7 @@ describeInBrowser("The queue of ambiguous records", () => {
     expect(await Promise.all(keys.map(stateOf))).toEqual([
       ...[Record_State.COMPLETED, Record_State.RELEASED, Record_State.COMPLETED, Record_State.AMBIGUOUS],
     ]);
+    const { record } = await admin.getRecord({ namespace: NAMESPACE, key: "po-3" });
+    expect(new TextDecoder().decode(record?.result?.payload)).toBe('{"id": 3}');
   });
 });

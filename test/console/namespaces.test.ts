@@ -78,12 +78,12 @@ describeInBrowser("The screens Namespaces and Tenant settings", () => {
     expect(namespace?.policy?.keyRetention?.seconds).toBe(48n * HOUR_S);
     expect(namespace?.policy?.maxLease).toBeUndefined();
 
-    await page.getByRole("button", { name: "Delete the policy" }).click();
+    await page.getByRole("button", { name: "Delete the namespace" }).click();
     await dialog.getByLabel("Type paymnets to confirm").fill("paymnets");
     await dialog.getByLabel(/^Forget the records/).check();
     await expectAccessible(page);
     await dialog.getByRole("button", { name: "Delete, and forget the records" }).click();
-    await page.getByText(/^Deleted the policy of paymnets\. Job \d+ forgets its records\.$/).waitFor();
+    await page.getByText(/^Deleted the namespace paymnets\. Job \d+ forgets its records\.$/).waitFor();
     await expect(admin.getNamespace({ name: "paymnets" })).rejects.toMatchObject({ code: Code.NotFound });
     const { jobs } = await admin.listRecordJobs({});
     expect(jobs.map(({ namespace: of }) => of)).toContain("paymnets");

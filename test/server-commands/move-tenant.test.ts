@@ -1,25 +1,34 @@
+import { execFile, spawn } from "node:child_process";
 import { randomBytes, randomUUID } from "node:crypto";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
 import { Readable } from "node:stream";
+import { setTimeout as pause } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { expect, onTestFinished, test, vi } from "vitest";
+import { createOnceward } from "../../clients/typescript/src/index.ts";
 import type { Host } from "../../server/src/commands/host.ts";
 import { describeFailure } from "../../server/src/commands/process.ts";
 import { raiseTokenFloor } from "../../server/src/database/installation.ts";
 import { exportTenant } from "../../server/src/moving/export-tenant.ts";
 import { importTenant } from "../../server/src/moving/import-tenant.ts";
-import type { IdempotencyClient } from "../support/calls/clients.ts";
+import { connectOperator } from "../support/calls/admin.ts";
 import { connectClient } from "../support/calls/clients.ts";
-import { describeError, errorOf } from "../support/calls/errors.ts";
+import { errorOf } from "../support/calls/errors.ts";
 import { granted } from "../support/calls/records.ts";
 import { seconds, success } from "../support/calls/verbs.ts";
 import { openConnection, openStorePool } from "../support/database/connections.ts";
 import { createDatabaseOfTest, type TestDatabase } from "../support/database/database.ts";
 import { socketOf } from "../support/network/sockets.ts";
 import { startTcpProxy } from "../support/network/tcp-proxy.ts";
+import { newDir } from "../support/new-dir.ts";
 import { runWithInput } from "../support/processes/command.ts";
 import { settingsFor } from "../support/processes/serve.ts";
 import { startTestServer, type TestServer } from "../support/servers/server.ts";
-import { createTenant } from "../support/servers/tenants.ts";
+import { createApiKey, createTenant } from "../support/servers/tenants.ts";
 
 /** An installation: a database with its own encryption key, and a server. */
 interface Home {
@@ -71,64 +80,7 @@ async function refusalOfImport(exported: string, { settings }: Home): Promise<st
   return await importTenant(host as Host).then(() => "It succeeded.", describeFailure);
 }
 
-/** Calls that follow a tenant to its new home. */
-interface Mover {
-  /** Makes a call; repeats it at the new home if the old one refuses it because the tenant moves. */
-  call<Reply>(make: (client: IdempotencyClient) => Promise<Reply>): Promise<Reply>;
-  /** Refused calls. */
-  readonly refused: () => number;
-  /** Points the clients to the new home. */
-  arrive(client: IdempotencyClient): void;
-}
-
-function followMove(old: IdempotencyClient): Mover {
-  let refused = 0;
-  const { promise: arrived, resolve: arrive } = Promise.withResolvers<IdempotencyClient>();
-  return {
-    refused: () => refused,
-    arrive,
-    async call(make) {
-      try {
-        return await make(old);
-      } catch (error) {
-        expect(describeError(error)).toMatchObject({
-          code: "Unavailable",
-          reason: "TENANT_MOVING",
-          retryable: true,
-        });
-        refused++;
-        return await make(await arrived);
-      }
-    },
-  };
-}
-
-/** Performs one effect per key with several workers, until `stop` is called. */
-function startWork(mover: Mover) {
-  const effects = new Map<string, bigint[]>();
-  let last = Number.POSITIVE_INFINITY;
-  async function work(owner: string): Promise<void> {
-    for (let n = 0; n < last; n++) {
-      const id = { namespace: "charges", key: `work-${n}` };
-      const claim = { ...id, claimId: randomUUID(), owner, lease: seconds(600) };
-      const { outcome } = await mover.call((client) => client.claim(claim));
-      if (outcome.case !== "claimed") continue;
-      const { fencingToken } = outcome.value;
-      effects.set(id.key, [...(effects.get(id.key) ?? []), fencingToken]);
-      await mover.call((client) => client.complete({ ...id, fencingToken, result: success(id.key) }));
-    }
-  }
-  const workers = ["a", "b", "c", "d"].map(work);
-  return {
-    effects,
-    async stop() {
-      last = effects.size + 20;
-      await Promise.all(workers);
-    },
-  };
-}
-
-test("a tenant moves under load: no second effect, tokens rise, results and keys work", async () => {
+test("a tenant moves: tokens rise, results and keys work, and damaged exports store nothing", async () => {
   const [from, to] = [await startHome(), await startHome()];
   // The old home's clock was ahead by an hour once.
   await raiseTokenFloor(openStorePool(from.database), (Date.now() + 3_600_000) * 1000);
@@ -148,17 +100,10 @@ test("a tenant moves under load: no second effect, tokens rise, results and keys
   const swept = granted(await old.claim(id("swept")));
   await from.database.query("delete from records where key = 'swept'");
 
-  const mover = followMove(old);
-  const work = startWork(mover);
-  await expect.poll(() => work.effects.size).toBeGreaterThan(50);
-  const exporting = runWith("", ["export-tenant", "--tenant", tenant.name], from);
-  // All four workers wait for the new home.
-  await expect.poll(mover.refused, { timeout: 60_000 }).toBe(4);
-  const exported = await exporting;
-  expect(exported).toMatchObject({ exit: 0 });
-  expect(exported.stdout).not.toContain(tenant.apiKey);
+  const exported = await exportAfterTheWait(tenant.name, from);
+  expect(exported).not.toContain(tenant.apiKey);
 
-  const lines = exported.stdout.split("\n");
+  const lines = exported.split("\n");
   const cutOff = lines.slice(0, -2).join("\n");
   expect(await runWith(`${cutOff}\n`, ["import-tenant"], to)).toMatchObject({
     exit: 1,
@@ -169,30 +114,23 @@ test("a tenant moves under load: no second effect, tokens rise, results and keys
     ...third,
     settings: { ...third.settings, ONCEWARD_API_KEY_PEPPER: "p".repeat(40) },
   };
-  expect(await runWith(exported.stdout, ["import-tenant"], otherPepper)).toMatchObject({
+  expect(await runWith(exported, ["import-tenant"], otherPepper)).toMatchObject({
     exit: 1,
     stderr: expect.stringContaining("different values of ONCEWARD_API_KEY_PEPPER"),
   });
   const { ONCEWARD_ENCRYPTION_KEYS: _, ...withoutKeys } = to.settings;
-  expect(await runWith(exported.stdout, ["import-tenant"], { ...to, settings: withoutKeys })).toMatchObject({
+  expect(await runWith(exported, ["import-tenant"], { ...to, settings: withoutKeys })).toMatchObject({
     exit: 1,
     stderr: expect.stringContaining("ONCEWARD_ENCRYPTION_KEYS lacks key 1"),
   });
   for (const { database } of [to, third])
     expect(await database.query("select name from tenants where name = $1", [tenant.name])).toEqual([]);
 
-  const imported = await runWith(exported.stdout, ["import-tenant"], to);
+  const imported = await runWith(exported, ["import-tenant"], to);
   expect(imported).toMatchObject({ exit: 0, stderr: "" });
   expect(imported.stdout).toMatch(
     new RegExp(`^Tenant ${tenant.name} is served here, with \\d+ records\\.\n$`),
   );
-  mover.arrive(next);
-  await work.stop();
-
-  const twice = [...work.effects].filter(([, tokens]) => tokens.length !== 1);
-  expect(twice).toEqual([]);
-  const replies = await Promise.all([...work.effects.keys()].map((key) => next.claim(id(key))));
-  expect(new Set(replies.map(({ outcome }) => outcome.case))).toEqual(new Set(["completed"]));
   expect((await next.claim(id("completed"))).outcome).toMatchObject({ value: { result: success("paid") } });
   for (const [key, was] of Object.entries({ released, swept })) {
     expect(granted(await next.claim(id(key))).fencingToken).toBeGreaterThan(was.fencingToken);
@@ -209,8 +147,9 @@ test("a tenant moves under load: no second effect, tokens rise, results and keys
     state: "secret state",
   });
 
-  expect(await errorOf(old.claim(id("late")))).toMatchObject({ reason: "TENANT_MOVING" });
-  expect(await runWith(exported.stdout, ["import-tenant"], to)).toMatchObject({
+  const late = () => errorOf(old.claim(id("late")));
+  await expect.poll(late, { timeout: 20_000 }).toMatchObject({ reason: "TENANT_MOVING" });
+  expect(await runWith(exported, ["import-tenant"], to)).toMatchObject({
     exit: 1,
     stderr: `This installation has a tenant ${tenant.name} already.\n`,
   });
@@ -220,6 +159,128 @@ test("a tenant moves under load: no second effect, tokens rise, results and keys
     [{ action: "ExportTenant" }],
     [{ action: "ImportTenant" }],
   ]);
+});
+
+/** Programs with four workers, who run the same keys as those of other programs, and print each effect and each answer. */
+const PROGRAMS = {
+  python: `
+import os, threading, time
+from onceward import Onceward, OncewardError
+client = Onceward(os.environ["ADDRESSES"].split(","), api_key=os.environ["KEY"], timeout_ms=1000, wait_ms=1000)
+def work(n):
+    while True:
+        try:
+            client.run("charges", f"order-{n}", lambda _: print(f"effect {n}\\n", end="", flush=True), lease_ms=600_000)
+            print("answer\\n", end="", flush=True)
+            time.sleep(0.02)
+        except OncewardError:
+            time.sleep(0.2)
+        n += 1
+for lane in range(4):
+    threading.Thread(target=work, args=(lane * 50,)).start()`,
+  go: `package main
+import ("context"; "fmt"; "os"; "time"; "github.com/onceward/onceward/clients/go/onceward")
+func main() {
+  client, err := onceward.New(os.Getenv("ADDRESSES"), onceward.Options{APIKey: os.Getenv("KEY"), Timeout: time.Second, Wait: time.Second})
+  if err != nil { panic(err) }
+  for lane := range 4 {
+    go func() {
+      for n := lane * 50; ; n++ {
+        operation := onceward.Operation{Namespace: "charges", Key: fmt.Sprint("order-", n), Lease: 10 * time.Minute}
+        _, err := onceward.Run(context.Background(), client, operation, func(context.Context, *onceward.Claim) (int, error) {
+          fmt.Printf("effect %d\\n", n)
+          return n, nil
+        })
+        if err != nil { time.Sleep(200 * time.Millisecond); continue }
+        fmt.Println("answer")
+        time.Sleep(20 * time.Millisecond)
+      }
+    }()
+  }
+  select {}
+}`,
+};
+
+const run = promisify(execFile);
+const CLIENTS = fileURLToPath(new URL("../../clients", import.meta.url));
+
+/** Returns how to start each program whose language this machine has. */
+async function readyPrograms() {
+  const dir = await newDir();
+  await writeFile(join(dir, "main.go"), PROGRAMS.go);
+  const python = { PYTHONPATH: join(CLIENTS, "python/src") };
+  const env = { ...process.env, ...python };
+  const found = await Promise.allSettled([
+    run("python3", ["-c", "import onceward"], { env }).then(() => ["python3", "-c", PROGRAMS.python]),
+    run("go", ["build", "-C", join(CLIENTS, "go"), "-o", join(dir, "go"), join(dir, "main.go")]).then(() => [
+      join(dir, "go"),
+    ]),
+  ]);
+  return found.flatMap((each, index) =>
+    each.status === "fulfilled" ? [[Object.keys(PROGRAMS)[index] ?? "", each.value, env] as const] : [],
+  );
+}
+
+test("clients of each language follow a tenant under load, and no effect happens twice", async () => {
+  const [from, to] = [await startHome(), await startHome()];
+  const { ONCEWARD_ENCRYPTION_KEYS = "" } = from.settings;
+  const replica = await startTestServer(from.database.url, { ONCEWARD_ENCRYPTION_KEYS });
+  onTestFinished(() => replica.stop());
+  const tenant = await createTenant(from.database);
+  const operator = connectOperator(from.server, await createApiKey(from.database, { role: "OPERATOR" }));
+  const addresses = [from.server, replica].map(({ grpcPort }) => `http://127.0.0.1:${grpcPort}`);
+
+  const effects: string[] = [];
+  /** When each language had its first answer since the tenant was redirected. */
+  const answered = new Map<string, number>();
+  const note = (language: string, line: string) => {
+    if (line.startsWith("effect")) effects.push(line);
+    else if (!answered.has(language)) answered.set(language, performance.now());
+  };
+  const programs = await readyPrograms();
+  for (const [language, [program = "", ...args], env] of programs) {
+    const child = spawn(program, args, {
+      env: { ...env, ADDRESSES: `${addresses}`, KEY: tenant.apiKey },
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    onTestFinished(() => void child.kill("SIGKILL"));
+    createInterface(child.stdout).on("line", (line) => note(language, line));
+  }
+  const client = createOnceward({ address: addresses, apiKey: tenant.apiKey, timeoutMs: 1000, waitMs: 1000 });
+  onTestFinished(() => client.close({ timeoutMs: 0 }));
+  let isStopped = false;
+  const work = async (first: number) => {
+    for (let n = first; !isStopped; n++) {
+      const operation = { namespace: "charges", key: `order-${n}`, leaseMs: 600_000 };
+      const ran = client.run(operation, () => note("typescript", `effect ${n}`));
+      await ran.then(
+        () => note("typescript", "answer"),
+        () => pause(200),
+      );
+      await pause(20);
+    }
+  };
+  const workers = [0, 50, 100, 150].map(work);
+  const languages = programs.length + 1;
+  await expect.poll(() => answered.size, { timeout: 60_000 }).toBe(languages);
+
+  const exported = await runWith("", ["export-tenant", "--tenant", tenant.name], from);
+  expect(exported).toMatchObject({ exit: 0 });
+  expect(await runWith(exported.stdout, ["import-tenant"], to)).toMatchObject({ exit: 0 });
+  answered.clear();
+  const before = effects.length;
+  const address = `http://127.0.0.1:${to.server.grpcPort}`;
+  await operator.redirectTenant({ name: tenant.name, address, reason: "moved" });
+  const redirectedAtMs = performance.now();
+  await expect.poll(() => answered.size, { timeout: 60_000 }).toBe(languages);
+  await expect.poll(() => effects.length, { timeout: 60_000 }).toBeGreaterThan(before + 100);
+  isStopped = true;
+  await Promise.all(workers);
+  const times = [...answered].map(
+    ([language, atMs]) => `${language} ${Math.round(atMs - redirectedAtMs)} ms`,
+  );
+  process.stderr.write(`First answers of the new home, of ${effects.length} effects: ${times.join(", ")}.\n`);
+  expect(effects.filter((each, index) => effects.indexOf(each) !== index)).toEqual([]);
 });
 
 test("a tenant takes a loss of records along: an older key begins no second life", async () => {

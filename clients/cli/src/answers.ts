@@ -63,6 +63,7 @@ export async function resolveAnswers(
   const matched = matchAnswers(answers.answers, await findAmbiguous(session, namespace, answers));
   const { answered } = matched;
   const happened = answered.filter((each) => each.happened).length;
+  const needsResult = answered.some((each) => each.happened && each.result === "");
   const notHappened = answered.length - happened;
   const numbers = { complete: happened, [undone]: notHappened, ...skippedOf(answers, matched) };
   if (dryRun || answered.length === 0) {
@@ -72,17 +73,20 @@ export async function resolveAnswers(
     throw new Outcome(EXIT.refused, `${answered.length} records match, and --expect is ${expect}.`);
   }
   const isGiven = results.complete !== undefined || results.failure !== undefined;
-  if (happened > 0 && !isGiven) {
+  if (needsResult && !isGiven) {
     throw new UsageError(
-      `${happened} effects happened: give --complete or --failure, the result that their duplicates get.`,
+      `${happened} effects happened: give --complete or --failure, the result that their duplicates get, or fill in the column "result".`,
     );
   }
-  const completion = happened > 0 ? await readResolution(results) : { case: undone };
+  const shared = needsResult ? await readResolution(results) : undefined;
+  const completionOf = async ({ result }: Answered) =>
+    (result === "" && shared) ||
+    (await readResolution({ ...results, [results.failure === undefined ? "complete" : "failure"]: result }));
   const where = namespace === undefined ? "" : ` in ${namespace}`;
   const question = `Complete ${happened} and ${undone} ${notHappened} ambiguous records${where}?`;
   await confirm(session, options, { effect: describeNumbers(numbers), question });
-  const changed = await resolveEach(session, answered, (each) => ({
-    resolution: resolutionMessage(each.happened ? completion : { case: undone }),
+  const changed = await resolveEach(session, answered, async (each) => ({
+    resolution: resolutionMessage(each.happened ? await completionOf(each) : { case: undone }),
     reason,
   }));
   const resolved = answered.length - changed.length;
@@ -135,7 +139,9 @@ async function findAmbiguous(
 async function resolveEach(
   { client, call, output }: Session<TenantAdmin>,
   answered: readonly Answered[],
-  requestOf: (each: Answered) => Pick<Parameters<TenantAdmin["resolveRecord"]>[0], "resolution" | "reason">,
+  requestOf: (
+    each: Answered,
+  ) => Promise<Pick<Parameters<TenantAdmin["resolveRecord"]>[0], "resolution" | "reason">>,
 ): Promise<readonly Answered[]> {
   const waiting = answered.values();
   const changed: Answered[] = [];
@@ -146,7 +152,7 @@ async function resolveEach(
       if (failures.length > 0) return;
       const { namespace, key, fencingToken } = each.record;
       try {
-        await client.resolveRecord({ ...requestOf(each), namespace, key, fencingToken }, call);
+        await client.resolveRecord({ ...(await requestOf(each)), namespace, key, fencingToken }, call);
         resolved += 1;
       } catch (error) {
         const failure = await asFailure(error, "");

@@ -12,6 +12,9 @@ export type Column<Item> = readonly [
   fit?: Fit | undefined,
 ];
 
+/** Returns that by which items of several cells are ordered: numbers the greatest first, texts from A. */
+export type OrderBy<Item> = (item: Item) => number | string;
+
 /** The options of commands with tables. */
 export type TableOptions = Pick<Layout, "wide" | "columns">;
 
@@ -53,13 +56,16 @@ export class Output {
   /**
    * Prints a list: a JSON array, or a table; without items, at the end of the command. If it was cut short, a warning on standard
    * error says so.
+   *
+   * @param orderBy of the items of several cells; unset: cell by cell.
    */
   list<Desc extends DescMessage>(
     schema: Desc,
     listed: Listed<MessageShape<Desc>>,
     columns: readonly Column<MessageShape<Desc>>[],
+    orderBy?: OrderBy<MessageShape<Desc>>,
   ): void {
-    this.values(listed, columns, (item) => asJson(schema, item));
+    this.values(listed, columns, (item) => asJson(schema, item), orderBy);
   }
 
   /** Prints a list of values that are not messages of the contract, as `list` does. */
@@ -67,6 +73,7 @@ export class Output {
     listed: Listed<Item>,
     columns: readonly Column<Item>[],
     toValue: (item: Item) => unknown,
+    _orderBy?: OrderBy<Item>,
   ): void {
     const print = () => this.#print(listed, columns, toValue);
     if (listed.items.length === 0) this.#emptyList = print;
@@ -106,6 +113,11 @@ export class Output {
   /** Prints a value that is not a message of the contract: as JSON, or the text. */
   value(value: unknown, text: () => string): void {
     this.#host.write(this.isJson ? stringify(value) : text());
+  }
+
+  /** Prints a text for people; nothing with `--json`. */
+  text(text: string): void {
+    if (!this.isJson) this.#host.write(text);
   }
 
   /** Prints a remark for people on standard error; nothing with `--json`. */

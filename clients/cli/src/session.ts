@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { CallOptions } from "@connectrpc/connect";
 import type { Command } from "commander";
+import { CellOutput, printCells, readCells } from "./cells.ts";
 import { createOperator, createTenantAdmin, loadClients } from "./clients.ts";
 import { type Credentials, type GlobalOptions, keySource, resolveCredentials } from "./credentials.ts";
 import { EXIT, exitCodeOf, ServiceFailure } from "./failure.ts";
@@ -11,6 +12,9 @@ import type { KeyRole } from "./profiles.ts";
 
 /** Longer than the service takes for a preview; few people would wait longer. */
 const CALL_TIMEOUT_MS = 30_000;
+
+/** Of a cell: one that does not answer is not to hold up what the others answered. */
+const CELL_TIMEOUT_MS = 10_000;
 
 /** The role that each service needs; a command of another service names its role. */
 const ROLES: ReadonlyMap<unknown, KeyRole> = new Map<unknown, KeyRole>([
@@ -52,26 +56,35 @@ export function sessions<Client extends { close(): void }>(
       const made = given.at(-1) as Command;
       const globals: GlobalOptions = made.optsWithGlobals();
       const requestId = `cli-${randomUUID()}`;
+      const output = new Output(host, globals.json === true, made.opts());
+      const sessionOf = (client: Client, { address }: Credentials, timeoutMs = CALL_TIMEOUT_MS) => {
+        const call: CallOptions = { timeoutMs, headers: { "x-request-id": requestId } };
+        return { host, client, address, requestId, call, output };
+      };
+      // Commander passes the command itself after the arguments and the options.
+      const act = (session: Session<Client>) => action(session, ...(given.slice(0, -1) as unknown[] as Args));
+      if (made.opts().allCells && role !== undefined) {
+        const cells = (await readCells(host, globals, role)).map(async ([name, credentials]) => {
+          const kept = new CellOutput(name, host, globals.json === true, made.opts());
+          try {
+            const client = await connect(credentials);
+            const session = sessionOf(client, credentials, CELL_TIMEOUT_MS);
+            await act({ ...session, output: kept }).finally(() => client.close());
+          } catch (error) {
+            kept.fail(await asFailure(error, requestId));
+          }
+          return kept;
+        });
+        return printCells(output, await Promise.all(cells), made.opts().limit);
+      }
       const credentials = await resolveCredentials(host, globals, role);
       const client = await connect(credentials);
-      const call: CallOptions = {
-        timeoutMs: CALL_TIMEOUT_MS,
-        headers: { "x-request-id": requestId },
-      };
-      const session = {
-        host,
-        client,
-        address: credentials.address,
-        requestId,
-        call,
-        output: new Output(host, globals.json === true, made.opts()),
-      };
-      const requireNamed = () => requireNames(client, call, made);
+      const session = sessionOf(client, credentials);
+      const requireNamed = () => requireNames(client, session.call, made);
       try {
-        // Commander passes the command itself after the arguments and the options.
-        await action(session, ...(given.slice(0, -1) as unknown[] as Args));
-        if (session.output.isEmptyList) await requireNamed();
-        session.output.finish();
+        await act(session);
+        if (output.isEmptyList) await requireNamed();
+        output.finish();
       } catch (error) {
         const failure = await asFailure(error, requestId);
         if (failure instanceof ServiceFailure && failure.cause.reason === "ROLE_DENIED") {

@@ -11,6 +11,7 @@ export function describeTenant({
   name,
   state,
   createdAt,
+  movedTo,
   policy,
   effectivePolicy,
   policyBounds,
@@ -20,7 +21,7 @@ export function describeTenant({
   return [
     renderFacts([
       ["tenant", name],
-      ["state", stateName(state)],
+      ["state", movedTo === "" ? stateName(state) : `${stateName(state)}, to ${movedTo}`],
       ["created", formatMoment(createdAt)],
     ]),
     renderTable(

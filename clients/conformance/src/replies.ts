@@ -47,8 +47,9 @@ async function answerItem(conversation: Conversation, item: BatchRequestItem): P
       });
     case "refused": {
       const error = toItemError(reply.refusal);
-      // A credential is that of the whole RPC.
-      if (error === undefined || reply.refusal.code === Code.Unauthenticated)
+      // A credential, and its tenant, are those of the whole RPC.
+      const { code, reason } = reply.refusal;
+      if (error === undefined || code === Code.Unauthenticated || reason === "TENANT_MOVING")
         throw toConnectError(reply.refusal);
       return create(BatchResponseItemSchema, { response: { case: "error", value: error } });
     }

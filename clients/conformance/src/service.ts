@@ -20,17 +20,7 @@ const STREAM_PATH = `/${IdempotencyService.typeName}/${IdempotencyService.method
 /** Starts a service. A call that the script has no answer for is refused, and recorded. */
 export async function startService(script: readonly ScriptedAnswer[]): Promise<ScriptedService> {
   const sessions = new Set<Http2Session>();
-  const conversation = new Conversation(script, {
-    breakConnections: () => {
-      for (const session of sessions) session.destroy();
-    },
-    silenceConnections: () => proxy.silence(),
-  });
-  const answer = connectNodeAdapter({ routes: (router) => serve(router, conversation) });
-  const server = createServer((request, response) => {
-    if (request.url === STREAM_PATH) refuseStream(response);
-    else answer(request, response);
-  });
+  const server = createServer();
   server.on("session", (session) => {
     sessions.add(session);
     session.on("close", () => sessions.delete(session));
@@ -40,6 +30,19 @@ export async function startService(script: readonly ScriptedAnswer[]): Promise<S
   await once(server.listen(0, "127.0.0.1"), "listening");
   const { port } = server.address() as AddressInfo;
   const proxy = await startProxy(port);
+  // An answer that names this service's own port.
+  const named = JSON.stringify(script).replaceAll("{port}", `${proxy.port}`);
+  const conversation = new Conversation(JSON.parse(named), {
+    breakConnections: () => {
+      for (const session of sessions) session.destroy();
+    },
+    silenceConnections: () => proxy.silence(),
+  });
+  const answer = connectNodeAdapter({ routes: (router) => serve(router, conversation) });
+  server.on("request", (request, response) => {
+    if (request.url === STREAM_PATH) refuseStream(response);
+    else answer(request, response);
+  });
   return {
     address: `http://127.0.0.1:${proxy.port}`,
     calls: conversation.calls,

@@ -71,7 +71,7 @@ func New(address string, options Options) (*Client, error) {
 	if refused != nil {
 		return nil, refused
 	}
-	connection, err := newChannel(func() (*grpc.ClientConn, error) { return connect(replicas, encrypted, options) })
+	connection, err := newHomes(replicas, encrypted, options)
 	if err != nil {
 		return nil, &Error{Reason: ErrInvalidRequest, Message: err.Error(), cause: err}
 	}

@@ -10,12 +10,14 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/onceward/onceward/clients/go/onceward"
 	"github.com/onceward/onceward/clients/go/onceward/oncewardtest"
@@ -26,10 +28,12 @@ import (
 // keeps its port, which another process could take otherwise.
 type replica struct {
 	net.Listener
-	calls  atomic.Int32
-	mu     sync.Mutex
-	isDown bool
-	opened []net.Conn
+	calls atomic.Int32
+	// Not empty: the tenant has moved there.
+	movedTo atomic.Value
+	mu      sync.Mutex
+	isDown  bool
+	opened  []net.Conn
 }
 
 func startReplica(t *testing.T, service *oncewardtest.Service) *replica {
@@ -49,6 +53,12 @@ func startReplicaOn(t *testing.T, service *oncewardtest.Service, network, addres
 			started.calls.Add(1)
 			if received, _ := metadata.FromIncomingContext(ctx); strings.ContainsAny(received.Get(":authority")[0], "/") {
 				return nil, status.Error(codes.Internal, "a server refuses the authority of this call")
+			}
+			if address, _ := started.movedTo.Load().(string); address != "" {
+				moving, err := status.New(codes.Unavailable, "moving").WithDetails(
+					&errdetails.ErrorInfo{Domain: "onceward", Reason: string(onceward.ErrTenantMoving), Metadata: map[string]string{"address": address}},
+					&errdetails.RetryInfo{RetryDelay: durationpb.New(time.Minute)})
+				return nil, errors.Join(err, moving.Err())
 			}
 			return handler(ctx, request)
 		}))
@@ -177,6 +187,34 @@ func TestCallsGoToEachReplicaInTurnThatCanBeReached(t *testing.T) {
 	if granted := service.Counts().Granted; granted != runs {
 		t.Errorf("%d runs had %d claims", runs, granted)
 	}
+}
+
+func TestCallsFollowATenantThatMovesOnAndGoBackWhileItsHomeIsDown(t *testing.T) {
+	service := oncewardtest.New(t, oncewardtest.Options{})
+	first, second, third := startReplica(t, service), startReplica(t, service), startReplica(t, service)
+	url := func(of *replica) string { return fmt.Sprint("http://", of.Addr()) }
+	client, err := onceward.New(url(first), onceward.Options{APIKey: "key"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { closeAtOnce(client) })
+	runs := func(key string, first0, second0, third0 int32) {
+		t.Helper()
+		if _, err := onceward.Run(t.Context(), client, onceward.Operation{Namespace: "charges", Key: key}, succeeds); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := [3]int32{first.calls.Load(), second.calls.Load(), third.calls.Load()}, [3]int32{first0, second0, third0}; got != want {
+			t.Errorf("after %s the homes had %v calls, not %v", key, got, want)
+		}
+	}
+	runs("order-1", 2, 0, 0)
+	first.movedTo.Store(url(second))
+	second.movedTo.Store(url(third))
+	runs("order-2", 3, 1, 2)
+	runs("order-3", 3, 1, 4)
+	first.movedTo.Store("")
+	third.setDown(true)
+	runs("order-1", 4, 1, 4)
 }
 
 // hush forwards connections to a service. Those that are open when it falls silent stay open, and forward nothing.

@@ -160,3 +160,15 @@ func TestTheTextOfAnErrorDoesNotControlATerminal(t *testing.T) {
 		t.Errorf("it is %q", text)
 	}
 }
+
+func TestNoCallFollowsToAnotherSchemeNorByASocket(t *testing.T) {
+	for configured, address := range map[string]string{
+		"https://a:1": "http://b:1", "http://a:1": "https://b:1", "unix:/a": "http://b:1", "unix:/b": "unix:/c",
+	} {
+		replicas, encrypted, _ := parseAddresses(configured)
+		homes, err := newHomes(replicas, encrypted, Options{APIKey: "key"})
+		if err != nil || homes.at(address) != nil {
+			t.Errorf("calls follow from %s to %s, %v", configured, address, err)
+		}
+	}
+}

@@ -76,7 +76,7 @@ const (
 	ErrRecordUnreadable Reason = "RECORD_UNREADABLE"
 	// The number of matching records is not `expected_count` (metadata: expected_count, actual_count, is_lower_bound). Nothing happened. Look at the records again before you confirm the new number.
 	ErrRecordCountMismatch Reason = "RECORD_COUNT_MISMATCH"
-	// The tenant is moving to another installation, which will answer with the same records. Nothing happened. Repeat the call, at the new address once there is one. Has a google.rpc.RetryInfo.
+	// The tenant is moving to another installation, which will answer with the same records. Nothing happened. Repeat the call, at the new address once there is one (metadata: address, of gRPC). Has a google.rpc.RetryInfo.
 	ErrTenantMoving Reason = "TENANT_MOVING"
 	// The key was created before the namespace's limit (metadata: key_created_at, accepted_until; both in RFC 3339) and has no record: its operation may have happened and been forgotten. Nothing happened, and a retry does not help. Find out whether the effect happened; if it did not, repeat it under a new key, with a new time. After the database lost records, a key from before is refused, however young it is: accepted_until is then its own time.
 	ErrKeyTooOld Reason = "KEY_TOO_OLD"

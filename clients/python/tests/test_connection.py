@@ -16,9 +16,12 @@ import grpc
 import pytest
 
 from onceward import CredentialInvalidError, InvalidRequestError, Onceward, OncewardError
+from onceward._connection import Tls
+from onceward._homes import Homes
 from onceward._times import datetime_of
 from onceward.aio import Onceward as AioOnceward
 from onceward.testing import TestingOnceward
+from onceward.testing._refusals import Refused
 from onceward.v1.idempotency_pb2 import CompleteResponse
 
 
@@ -86,6 +89,23 @@ class Observed(TestingOnceward):
     def _answer(self, call: str, request: Any, context: grpc.ServicerContext) -> Any:
         if call == "ExtendLease":
             self.extended.set()
+        return super()._answer(call, request, context)
+
+
+class Home(TestingOnceward):
+    """A service that counts calls, and refuses them once its tenant has moved."""
+
+    __test__ = False
+
+    def __init__(self) -> None:
+        self.moved_to: str | None = None
+        self.calls = 0
+        super().__init__()
+
+    def _answer(self, call: str, request: Any, context: grpc.ServicerContext) -> Any:
+        self.calls += 1
+        if self.moved_to is not None:
+            raise Refused("TENANT_MOVING", "moving", address=self.moved_to)
         return super()._answer(call, request, context)
 
 
@@ -161,6 +181,41 @@ def test_calls_go_to_another_address_when_one_is_down(client: Callable[..., None
         down.close()
         for _ in range(4):
             client([down.address, testing.address], lambda run: run("charges", "order-1", lambda _: 1))
+
+
+@pytest.mark.parametrize("client", [_threads, _aio])
+def test_calls_follow_a_tenant_that_moves_on_and_go_back_while_its_home_is_down(
+    client: Callable[..., None],
+) -> None:
+    with Home() as first, Home() as second, Home() as third:
+
+        def use(run: Callable[..., Any]) -> None:
+            run("charges", "order-1", lambda _: 1)
+            first.moved_to, second.moved_to = second.address, third.address
+            run("charges", "order-2", lambda _: 1)
+            assert [first.calls, second.calls, third.calls] == [3, 1, 2]
+            run("charges", "order-3", lambda _: 1)
+            assert [first.calls, second.calls, third.calls] == [3, 1, 4]
+            first.moved_to = None
+            third.close()
+            run("charges", "order-1", lambda _: 2)
+            assert first.calls == 4
+
+        client(first.address, use)
+
+
+@pytest.mark.parametrize(
+    ("configured", "address"),
+    [
+        ("https://a:1", "http://b:1"),
+        ("http://a:1", "https://b:1"),
+        ("unix:/a", "http://b:1"),
+        ("unix:/a", "unix:/b"),
+        (["http://a:1", "https://a:2"], "http://b:1"),
+    ],
+)
+def test_no_call_follows_to_another_scheme_nor_by_a_socket(configured: Any, address: str) -> None:
+    assert Homes(grpc, configured, Tls())._at(address) is None
 
 
 @pytest.mark.parametrize("client", [Onceward, AioOnceward])

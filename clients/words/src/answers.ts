@@ -15,6 +15,8 @@ export interface Answer {
   readonly namespace: string;
   readonly key: string;
   readonly happened: boolean;
+  /** JSON for the duplicates of this key; empty: they get the result that is given for all. */
+  readonly result: string;
 }
 
 /** What a file says. */
@@ -30,7 +32,10 @@ const QUESTION = "happened?";
 const YES = new Set(["yes", "y", "true", "1"]);
 const NO = new Set(["no", "n", "false", "0"]);
 
-/** Returns the file of keys to reconcile: a person fills in the column "happened?" with yes or no, and imports it. */
+/**
+ * Returns the file of keys to reconcile: a person fills in the column "happened?" with yes or no, and "result" where
+ * results differ, and imports it.
+ */
 export function reconciliationFile(
   records: readonly RecordMessage[],
   links: ReadonlyMap<string, string>,
@@ -39,20 +44,21 @@ export function reconciliationFile(
     const { namespace, key, owner, checkpoint, leaseExpiresAt } = record;
     const since = leaseExpiresAt === undefined ? "" : timestampDate(leaseExpiresAt).toISOString();
     const link = lookupHref(links.get(namespace), record) ?? "";
-    return [key, "", namespace, owner, checkpoint?.name ?? "", since, link];
+    return [key, "", "", namespace, owner, checkpoint?.name ?? "", since, link];
   });
-  const head = ["key", QUESTION, "namespace", "owner", "checkpoint", "ambiguous_since", "provider"];
+  const head = ["key", QUESTION, "result", "namespace", "owner", "checkpoint", "ambiguous_since", "provider"];
   return [head, ...lines].map(csvLine).join("");
 }
 
-/** Reads the answers of a file with the columns "key" and "happened?", and "namespace" if it has one. */
+/** Reads the answers of a file with the columns "key" and "happened?", and "result" and "namespace" if it has them. */
 export function readAnswers(text: string): Answers {
   const [head, ...rows] = parseCsv(text);
   const names = head?.cells.map((cell) => cell.trim().toLowerCase()) ?? [];
-  const [keyAt, happenedAt, namespaceAt] = [
+  const [keyAt, happenedAt, namespaceAt, resultAt] = [
     names.indexOf("key"),
     names.findIndex((name) => name === QUESTION || name === "happened"),
     names.indexOf("namespace"),
+    names.indexOf("result"),
   ] as const;
   if (keyAt < 0 || happenedAt < 0)
     return { answers: [], open: [], problems: [`Line 1 has to name the columns "key" and "${QUESTION}".`] };
@@ -69,6 +75,7 @@ export function readAnswers(text: string): Answers {
     const answer = (cells[happenedAt] ?? "").trim().toLowerCase();
     const key = cells[keyAt] ?? "";
     const namespace = (cells[namespaceAt] ?? "").trim();
+    const result = (cells[resultAt] ?? "").trim();
     const name = JSON.stringify([namespace, key]);
     const before = seen.get(name);
     if (key === "") problems.push(`Line ${line}, column "key": empty.`);
@@ -77,15 +84,25 @@ export function readAnswers(text: string): Answers {
       problems.push(`Line ${line}, column "${QUESTION}": "${answer.slice(0, 40)}" is not yes or no.`);
     else if (before !== undefined)
       problems.push(`Line ${line}, column "key": the key of line ${before.line} again.`);
-    else seen.set(name, { line, namespace, key, happened: YES.has(answer) });
+    else if (result !== "" && !(YES.has(answer) && isJson(result)))
+      problems.push(`Line ${line}, column "result": JSON, and only beside yes.`);
+    else seen.set(name, { line, namespace, key, happened: YES.has(answer), result });
   }
   return { answers: [...seen.values()], open, problems };
 }
 
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 /** A record with the answer about it. */
-export interface Answered {
+export interface Answered extends Pick<Answer, "happened" | "result"> {
   readonly record: RecordMessage;
-  readonly happened: boolean;
 }
 
 /** What answers do to the ambiguous records. */
@@ -108,8 +125,8 @@ export function matchAnswers(answers: readonly Answer[], records: readonly Recor
     ),
   }));
   return {
-    answered: matched.flatMap(({ answer: { happened }, found: [record, ...others] }) =>
-      record === undefined || others.length > 0 ? [] : [{ record, happened }],
+    answered: matched.flatMap(({ answer: { happened, result }, found: [record, ...others] }) =>
+      record === undefined || others.length > 0 ? [] : [{ record, happened, result }],
     ),
     settled: matched.flatMap(({ answer, found }) => (found.length === 0 ? [answer] : [])),
     unclear: matched.flatMap(({ answer, found }) => (found.length > 1 ? [answer] : [])),

@@ -28,6 +28,14 @@ export const TENANT_CHANGES = {
   },
 } as const satisfies Readonly<Record<string, TenantChange>>;
 
+/** The change of a tenant that has moved away. */
+export const REDIRECT_TENANT: TenantChange = {
+  action: "Redirect",
+  effect:
+    "Clients that still call here get the address within 2 s, and follow. Give it only after the import there has succeeded.",
+  done: "Redirected",
+};
+
 /** What follows if a moving tenant is resumed. */
 export const RESUME_MOVING =
   "The tenant is moving. Resume it only if no other installation has imported it: both would grant the same keys.";

@@ -37,6 +37,8 @@ export interface AuthenticatorOptions {
 
 /** The rest of the contract's bound: a principal may decide a call until this long after MAX_AGE_MS. */
 const DECISION_MS = 1000;
+/** Callers of a moving tenant wait for its new address. */
+const MOVING_MAX_AGE_MS = 1000;
 const MAX_CACHED_TENANTS = 20_000;
 type TenantPrincipal = Exclude<Principal, { readonly role: "OPERATOR" }>;
 
@@ -62,7 +64,9 @@ export class Authenticator {
     this.#maxAgeMs = maxAgeMs;
     this.#keys = createApiKeyCache(pool, maxAgeMs);
     const ofTenants = { maxEntries: MAX_CACHED_TENANTS, maxAgeMs };
-    this.#tenants = createRefreshingCache({ load: createFindTenants(pool), ...ofTenants });
+    const endsAtMs = ({ moving, cacheEpoch: { askedAtMs } }: Tenant) =>
+      askedAtMs + (moving ? MOVING_MAX_AGE_MS : maxAgeMs);
+    this.#tenants = createRefreshingCache({ load: createFindTenants(pool), ...ofTenants, endsAtMs });
     this.#tenantIds = createRefreshingCache({ load: (names) => findTenantIds(pool, names), ...ofTenants });
     this.#currentMark = pepperMark(peppers.current);
     this.#operator = operatorKey && keyOfEnvironment(operatorKey, peppers.current);

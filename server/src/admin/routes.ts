@@ -27,7 +27,7 @@ import { createTenant } from "./tenants/create-tenant.ts";
 import { deleteTenant } from "./tenants/delete-tenant.ts";
 import { getAnyTenant, getTenant } from "./tenants/get-tenant.ts";
 import { listTenants } from "./tenants/list-tenants.ts";
-import { resumeTenant, suspendTenant } from "./tenants/suspend-tenant.ts";
+import { redirectTenant, resumeTenant, suspendTenant } from "./tenants/suspend-tenant.ts";
 import { updateTenant } from "./tenants/update-tenant.ts";
 import { updateTenantLimits } from "./tenants/update-tenant-limits.ts";
 import { getUsage } from "./usage/get-usage.ts";
@@ -48,7 +48,7 @@ export function administrationRoutes(core: CoreParts): readonly Route[] {
     }),
     ...operatorRoutes(core, {
       ...{ getTenant: getAnyTenant, listTenants, createTenant, updateTenantLimits },
-      ...{ suspendTenant, resumeTenant, deleteTenant },
+      ...{ suspendTenant, resumeTenant, redirectTenant, deleteTenant },
       ...{ createTenantApiKey, createOperatorApiKey, listOperatorApiKeys, revokeOperatorApiKey },
       ...{ listAuditEvents: listAllAuditEvents, getServerInfo, listReplicas, listTenantUsage },
     }),

@@ -1,6 +1,7 @@
 import { type DescField, type DescMessage, getOption } from "@bufbuild/protobuf";
 import { message } from "../gen/onceward/v1/facts_pb.ts";
 import { BatchRequestSchema, ClaimRequestSchema } from "../gen/onceward/v1/idempotency_pb.ts";
+import { RedirectTenantRequestSchema } from "../gen/onceward/v1/operator_pb.ts";
 import { PolicySchema } from "../gen/onceward/v1/policy_pb.ts";
 import { CheckpointSchema, RecordSchema, ResultSchema } from "../gen/onceward/v1/record_pb.ts";
 import {
@@ -52,6 +53,7 @@ export const MAX_METADATA_VALUE_BYTES = given(METADATA, metadata.values?.max);
 export const MAX_METADATA_BYTES = given(METADATA, metadata.maxJsonBytes);
 /** The reason that an administrator or an operator gives for a change. */
 export const MAX_REASON_BYTES = maxOf(ResolveRecordRequestSchema.field.reason);
+export const MAX_ADDRESS_BYTES = maxOf(RedirectTenantRequestSchema.field.address);
 /** Longer than every RPC's name. */
 export const MAX_AUDIT_ACTION_BYTES = maxOf(ListAuditEventsRequestSchema.field.action);
 /** As long as the subject of a token. */

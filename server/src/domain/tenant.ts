@@ -19,6 +19,8 @@ export interface Tenant {
   readonly suspended: boolean;
   /** Whether the tenant is moving to another installation. */
   readonly moving: boolean;
+  /** The address at which it is served since it has moved; undefined: it is not known here. */
+  readonly movedTo?: string | undefined;
   /**
    * When records of its were lost the last time in an installation that it has moved from, in milliseconds since the Unix
    * epoch; undefined: never.
@@ -168,17 +170,19 @@ export function makeTenant(
  *
  * @throws Refusal TENANT_MOVING, TENANT_SUSPENDED.
  */
-export function requireServed({ moving, suspended }: Pick<Tenant, "moving" | "suspended">): void {
+export function requireServed(tenant: Pick<Tenant, "moving" | "suspended" | "movedTo">): void {
+  const { moving, suspended, movedTo } = tenant;
   if (moving) {
     throw new Refusal("TENANT_MOVING", "The tenant is moving to another installation.", {
       retryAfterMs: MOVING_RETRY_AFTER_MS,
+      ...(movedTo !== undefined && { metadata: { address: movedTo } }),
     });
   }
   if (suspended) throw new Refusal("TENANT_SUSPENDED", "The operator has suspended this tenant.");
 }
 
-/** A move takes longer than 10 s, until all replicas refuse; the retries of many callers are to cost little meanwhile. */
-const MOVING_RETRY_AFTER_MS = 5000;
+/** Short, so that callers come soon after a redirection; a move takes longer than 10 s, and many wait for it. */
+const MOVING_RETRY_AFTER_MS = 2000;
 
 /**
  * A tenant's state: served; refused until it is resumed; refused while it moves to another installation; or
@@ -191,6 +195,8 @@ export interface TenantResource {
   readonly id: number;
   readonly name: string;
   readonly state: TenantState;
+  /** Of a moving tenant, as Tenant.movedTo. */
+  readonly movedTo?: string | undefined;
   /** The fields that the tenant sets; an undefined one is the service's default. */
   readonly policy: PolicyOverrides;
   /** The bounds that the operator sets; an undefined one is the contract's. */

@@ -15,6 +15,7 @@ export const OWN_TENANT_COLUMNS = [
   "id",
   "uid",
   "moving_since",
+  "moved_to",
   "deleted_at",
   "cache_generation",
   "version",

@@ -5,15 +5,17 @@ import { EXIT, type ExitCode, Outcome } from "../failure.ts";
 import { enumName } from "../output.ts";
 import type { WithSession } from "../session.ts";
 import { visible } from "../terminal.ts";
-import { command } from "./group.ts";
+import { command, withAllCells } from "./group.ts";
 
 /** Returns `operator doctor`. It exits with 5 or 6 if it found warnings or errors. */
 export function doctorCommand(asOperator: WithSession<Operator>): Command {
-  return command(
-    "doctor",
-    "Checks the database, Redis and the replicas, and says what to do. Exits with 5 on warnings, 6 on errors.",
-    "operator doctor",
-    "operator doctor --json",
+  return withAllCells(
+    command(
+      "doctor",
+      "Checks the database, Redis and the replicas, and says what to do. Exits with 5 on warnings, 6 on errors.",
+      "operator doctor",
+      "operator doctor --all-cells --json",
+    ),
   ).action(
     asOperator(async ({ client, call, output }, _options: object) => {
       const diagnosis = await client.diagnose({}, call);

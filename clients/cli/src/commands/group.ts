@@ -48,6 +48,14 @@ export function withLimit(made: Command, limit = DEFAULT_LIMIT): Command {
   );
 }
 
+/** Adds the option of a command of operators that asks several installations. */
+export function withAllCells(made: Command): Command {
+  return made.option(
+    "--all-cells",
+    "ask every cell: each profile with a key that was stored with --role operator",
+  );
+}
+
 /** Adds the option of a change that asks for confirmation. */
 export function withYes(made: Command): Command {
   return made.option("-y, --yes", "do not ask for confirmation");

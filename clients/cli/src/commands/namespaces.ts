@@ -81,8 +81,8 @@ export function namespaceCommands(host: Host): Command {
         await confirm(session, options, {
           effect: [DELETE_POLICY, ...(force ? [await describeForgotten(session, name)] : [])].join("\n"),
           question: force
-            ? `Forget every record in ${name}, and its policy?`
-            : `Delete the policy of ${name}?`,
+            ? `Delete the namespace ${name}, and forget its records?`
+            : `Delete the namespace ${name}?`,
           typed: name,
         });
         const reply = await client.deleteNamespace({ name, force }, call);

@@ -1,3 +1,4 @@
+import { timestampMs } from "@bufbuild/protobuf/wkt";
 import type { Operator } from "@onceward/client/admin";
 import {
   AuditEventSchema,
@@ -14,11 +15,11 @@ import type { Host } from "../host.ts";
 import { type NewKeyOptions, newKey, withNewKey } from "../new-key.ts";
 import { collectPages } from "../pages.ts";
 import { createWithSecret } from "../secret-file.ts";
-import { type Session, sessions } from "../session.ts";
+import { type Session, sessions, type WithSession } from "../session.ts";
 import { renderFacts } from "../table.ts";
 import { type AuditOptions, auditFilter, withAuditFilter } from "./audit.ts";
 import { doctorCommand } from "./doctor.ts";
-import { command, group, type LimitOption, withLimit } from "./group.ts";
+import { command, group, type LimitOption, withAllCells, withLimit } from "./group.ts";
 import { operatorKeyCommands } from "./operator-keys.ts";
 import { tenantUsageCommand } from "./tenant-usage.ts";
 import { tenantsCommands } from "./tenants.ts";
@@ -44,24 +45,7 @@ export function operatorCommands(host: Host): Command {
         });
       }),
     ),
-    withAuditFilter(
-      command(
-        "audit",
-        "Lists audit events of all tenants or one, newest first.",
-        "operator audit --tenant acme --after 7d",
-        "operator audit --action SuspendTenant --json",
-      ).option("--tenant <name>", "only events of this tenant"),
-    ).action(
-      asOperator(async ({ client, call, output }, options: AuditOptions & { readonly tenant?: string }) => {
-        const { limit, tenant = "" } = options;
-        const listed = await collectPages(limit, async (page) => {
-          const request = { tenant, ...auditFilter(options), ...page };
-          const { events, nextPageToken } = await client.listAuditEvents(request, call);
-          return { items: events, nextPageToken };
-        });
-        output.list(AuditEventSchema, listed, [["TENANT", (event) => event.tenant || "-"], ...AUDIT_COLUMNS]);
-      }),
-    ),
+    allAuditCommand(asOperator),
     doctorCommand(asOperator),
     command(
       "info",
@@ -86,15 +70,45 @@ export function operatorCommands(host: Host): Command {
       }),
     ),
     tenantUsageCommand(host),
-    withLimit(
-      command(
-        "replicas",
-        "Lists the live replicas with their load, whichever of them answers.",
-        "operator replicas",
-        "operator replicas --json",
+    withAllCells(
+      withLimit(
+        command(
+          "replicas",
+          "Lists the live replicas with their load, whichever of them answers.",
+          "operator replicas",
+          "operator replicas --all-cells --json",
+        ),
       ),
     ).action(asOperator((session, { limit }: LimitOption) => listReplicas(session, limit))),
   ]);
+}
+
+function allAuditCommand(asOperator: WithSession<Operator>): Command {
+  return withAllCells(
+    withAuditFilter(
+      command(
+        "audit",
+        "Lists audit events of all tenants or one, newest first.",
+        "operator audit --tenant acme --after 7d",
+        "operator audit --action SuspendTenant --json",
+      ).option("--tenant <name>", "only events of this tenant"),
+    ),
+  ).action(
+    asOperator(async ({ client, call, output }, options: AuditOptions & { readonly tenant?: string }) => {
+      const { limit, tenant = "" } = options;
+      const listed = await collectPages(limit, async (page) => {
+        const request = { tenant, ...auditFilter(options), ...page };
+        const { events, nextPageToken } = await client.listAuditEvents(request, call);
+        return { items: events, nextPageToken };
+      });
+      output.list(
+        AuditEventSchema,
+        listed,
+        [["TENANT", (event) => event.tenant || "-"], ...AUDIT_COLUMNS],
+        ({ at }) => (at ? timestampMs(at) : 0),
+      );
+    }),
+  );
 }
 
 /** Returns a setting's value as it is typed: the service names durations in milliseconds. */

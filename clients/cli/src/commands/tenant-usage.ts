@@ -3,12 +3,12 @@ import type { Command } from "commander";
 import { choiceOption } from "../choices.ts";
 import { createOperator } from "../clients.ts";
 import type { Host } from "../host.ts";
-import type { Column } from "../output.ts";
+import type { Column, OrderBy } from "../output.ts";
 import { collectPages } from "../pages.ts";
 import { describeRefused } from "../refused-text.ts";
 import { sessions } from "../session.ts";
 import { Moment } from "../times.ts";
-import { command, type LimitOption, withLimit } from "./group.ts";
+import { command, type LimitOption, withAllCells, withLimit } from "./group.ts";
 
 interface UsageOptions extends LimitOption {
   readonly sort?: ListTenantUsageRequest_Order;
@@ -35,17 +35,26 @@ const COLUMNS: readonly Column<TenantUsage>[] = [
   ["JOBS", ({ unfinishedRecordJobs }) => `${unfinishedRecordJobs}`, "wide"],
 ];
 
+const ORDER_BY: Readonly<Record<ListTenantUsageRequest_Order, OrderBy<TenantUsage>>> = {
+  [ListTenantUsageRequest_Order.UNSPECIFIED]: ({ tenant }) => tenant,
+  [ListTenantUsageRequest_Order.RATE]: ({ now }) => now?.claimsPerSecond ?? 0,
+  [ListTenantUsageRequest_Order.REFUSED]: ({ recentRefused }) => Number(recentRefused),
+  [ListTenantUsageRequest_Order.USAGE]: ({ recentClaims }) => Number(recentClaims),
+};
+
 /** Returns `operator usage`. */
 export function tenantUsageCommand(host: Host): Command {
   const asOperator = sessions(host, createOperator);
-  return withLimit(
-    command(
-      "usage [tenant]",
-      "Lists tenants, or one of them, with their use beside their quotas. Records and bytes are counted only while a quota for them is set.",
-      "operator usage",
-      "operator usage acme",
-      "operator usage --sort rate --limit 10",
-      "operator usage --search staging --json",
+  return withAllCells(
+    withLimit(
+      command(
+        "usage [tenant]",
+        "Lists tenants, or one of them, with their use beside their quotas. Records and bytes are counted only while a quota for them is set.",
+        "operator usage",
+        "operator usage acme",
+        "operator usage --sort rate --limit 10",
+        "operator usage --all-cells --sort refused --json",
+      ),
     ),
   )
     .addOption(choiceOption("--sort <order>", "the most first, by this; default: by name", ORDERS))
@@ -60,8 +69,8 @@ export function tenantUsageCommand(host: Host): Command {
           );
           return { items: tenants, nextPageToken };
         });
-        output.list(TenantUsageSchema, listed, COLUMNS);
-        if (!output.isJson) for (const { refused } of listed.items) host.write(describeRefused(refused));
+        output.list(TenantUsageSchema, listed, COLUMNS, ORDER_BY[sort]);
+        for (const { refused } of listed.items) output.text(describeRefused(refused));
       }),
     );
 }

@@ -4,7 +4,7 @@ import type { CallOptions } from "@connectrpc/connect";
 import type { Operator } from "@onceward/client/admin";
 import { PolicyBoundsSchema, QuotasSchema, type Tenant, TenantSchema } from "@onceward/client/proto";
 import type { Command } from "commander";
-import { RESUME_MOVING, TENANT_CHANGES } from "#words/changes";
+import { REDIRECT_TENANT, RESUME_MOVING, TENANT_CHANGES, type TenantChange } from "#words/changes";
 import { addFieldOptions, readFieldOptions } from "../arguments.ts";
 import { createOperator } from "../clients.ts";
 import { confirm, type YesOption } from "../confirm.ts";
@@ -16,11 +16,12 @@ import { collectPages } from "../pages.ts";
 import { type Session, sessions } from "../session.ts";
 import { describeLimitChange, describeTenant, stateName } from "../tenant-text.ts";
 import { Moment } from "../times.ts";
-import { command, group, type LimitOption, withLimit, withYes } from "./group.ts";
+import { command, group, type LimitOption, withAllCells, withLimit, withYes } from "./group.ts";
 
 interface StateOptions extends YesOption {
   readonly reason: string;
   readonly notImported?: true;
+  readonly to?: string;
 }
 
 /** Returns `onceward operator tenants …`. */
@@ -52,19 +53,30 @@ function createCommand(host: Host): Command {
 
 function listCommand(host: Host): Command {
   const asOperator = sessions(host, createOperator);
-  return withLimit(command("list", "Lists all tenants, by name.", "operator tenants list")).action(
+  const made = command(
+    "list",
+    "Lists all tenants, by name.",
+    "operator tenants list",
+    "operator tenants list --all-cells",
+  );
+  return withAllCells(withLimit(made)).action(
     asOperator(async ({ client, call, output }, { limit }: LimitOption) => {
       const listed = await collectPages(limit, async (page) => {
         const { tenants, nextPageToken } = await client.listTenants(page, call);
         return { items: tenants, nextPageToken };
       });
-      output.list(TenantSchema, listed, [
-        ["TENANT", ({ name }) => name],
-        ["STATE", ({ state }) => stateName(state)],
-        ["OPERATIONS/S", ({ quotas }) => `${quotas?.operationsPerSecond ?? "unlimited"}`],
-        ["LIVE RECORDS", ({ quotas }) => `${quotas?.liveRecords ?? "unlimited"}`],
-        ["CREATED", ({ createdAt }) => new Moment(createdAt), "wide"],
-      ]);
+      output.list(
+        TenantSchema,
+        listed,
+        [
+          ["TENANT", ({ name }) => name],
+          ["STATE", ({ state }) => stateName(state)],
+          ["OPERATIONS/S", ({ quotas }) => `${quotas?.operationsPerSecond ?? "unlimited"}`],
+          ["LIVE RECORDS", ({ quotas }) => `${quotas?.liveRecords ?? "unlimited"}`],
+          ["CREATED", ({ createdAt }) => new Moment(createdAt), "wide"],
+        ],
+        ({ name }) => name,
+      );
     }),
   );
 }
@@ -129,7 +141,7 @@ function stateCommands(host: Host): Command[] {
   return [
     stateCommand(
       host,
-      "suspend",
+      TENANT_CHANGES.suspend,
       command(
         "suspend <tenant>",
         "Refuses a tenant's calls on every replica within 10 s; its records stay.",
@@ -139,18 +151,30 @@ function stateCommands(host: Host): Command[] {
     ),
     stateCommand(
       host,
-      "resume",
+      TENANT_CHANGES.resume,
       command(
         "resume <tenant>",
         "Serves a suspended or a moving tenant again, within 10 s.",
         "operator tenants resume acme --reason 'paid'",
         "operator tenants resume acme --not-imported --reason 'the move was given up'",
       ).option("--not-imported", "for a moving tenant: confirm that no other installation has imported it"),
-      (client, request, call) => client.resumeTenant(request, call),
+      (client, { name, reason, notImported }, call) =>
+        client.resumeTenant({ name, reason, notImported }, call),
     ),
     stateCommand(
       host,
-      "delete",
+      REDIRECT_TENANT,
+      command(
+        "redirect <tenant>",
+        "Tells the callers of a tenant that has moved where it is served; they follow.",
+        "operator tenants redirect acme --to https://onceward-2.example:50051 --reason 'moved'",
+      ).requiredOption("--to <url>", "the new installation's gRPC port, or none"),
+      (client, { name, reason, to }, call) =>
+        client.redirectTenant({ name, reason, address: to === "none" ? "" : to }, call),
+    ),
+    stateCommand(
+      host,
+      TENANT_CHANGES.delete,
       command(
         "delete <tenant>",
         "Refuses a tenant's calls permanently, and removes its records in the background.",
@@ -164,26 +188,25 @@ function stateCommands(host: Host): Command[] {
 /** Sends a change of a tenant's state. */
 type SendChange = (
   client: Operator,
-  request: { readonly name: string; readonly reason: string; readonly notImported: boolean },
+  request: Readonly<Record<"name" | "reason" | "to", string>> & { readonly notImported: boolean },
   call: CallOptions,
 ) => Promise<{ readonly tenant?: Tenant | undefined }>;
 
 /** Makes the command of a change of a tenant's state: it says what follows, and asks for the tenant's name. */
 function stateCommand(
   host: Host,
-  change: keyof typeof TENANT_CHANGES,
+  { action, effect: always, done }: TenantChange,
   made: Command,
   send: SendChange,
 ): Command {
   const asOperator = sessions(host, createOperator);
-  const { action, effect: always, done } = TENANT_CHANGES[change];
   return withYes(made.requiredOption("--reason <text>", "why, for the audit")).action(
     asOperator(async (session, name: string, options: StateOptions) => {
       const { client, call, output } = session;
-      const { reason, notImported = false } = options;
+      const { reason, notImported = false, to = "" } = options;
       const effect = notImported ? `${always}\n${RESUME_MOVING}` : always;
       await confirm(session, options, { effect, question: `${action} the tenant ${name}?`, typed: name });
-      const { tenant } = await send(client, { name, reason, notImported }, call);
+      const { tenant } = await send(client, { name, reason, notImported, to }, call);
       if (tenant === undefined) return;
       output.message(
         TenantSchema,

@@ -57,7 +57,7 @@ export function ConfirmDialog({
           <TextArea
             label="Reason"
             data-first
-            help="Kept in the audit event."
+            help="Required. Kept in the audit event."
             problem={problem}
             value={reasonText}
             onChange={(event) => setReasonText(event.target.value)}

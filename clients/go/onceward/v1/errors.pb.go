@@ -125,7 +125,7 @@ const (
 	// is_lower_bound). Nothing happened. Look at the records again before you confirm the new number.
 	ErrorReason_ERROR_REASON_RECORD_COUNT_MISMATCH ErrorReason = 36
 	// The tenant is moving to another installation, which will answer with the same records. Nothing happened. Repeat
-	// the call, at the new address once there is one. Has a google.rpc.RetryInfo.
+	// the call, at the new address once there is one (metadata: address, of gRPC). Has a google.rpc.RetryInfo.
 	ErrorReason_ERROR_REASON_TENANT_MOVING ErrorReason = 37
 	// The key was created before the namespace's limit (metadata: key_created_at, accepted_until; both in RFC 3339)
 	// and has no record: its operation may have happened and been forgotten. Nothing happened, and a retry does not

@@ -32,6 +32,7 @@ from ._gather import (
     settle_all,
     settle_items,
 )
+from ._homes import Homes
 from ._lease import now_ms
 from ._mapping import error_from_call, is_about_content
 from .v1.idempotency_pb2 import BatchResponse
@@ -42,8 +43,8 @@ T = TypeVar("T")
 class Calls:
     """The calls of one client, of the event loop that makes the first one."""
 
-    def __init__(self, links: Links, credential: Credential) -> None:
-        self._links = links
+    def __init__(self, homes: Homes, credential: Credential) -> None:
+        self._homes = homes
         #: With what closes each.
         self._retired: dict[Link, asyncio.Future[None]] = {}
         self._credential = credential
@@ -85,7 +86,7 @@ class Calls:
         self._disconnected = True
         for closing in self._retired.values():
             closing.cancel()
-        for link in [*self._links.all(), *self._retired]:
+        for link in [*self._homes.all(), *self._retired]:
             await link.channel.close()
 
     async def call(self, call: Call) -> Any:
@@ -181,13 +182,23 @@ class Calls:
 
     async def _send(self, call: Call, metadata: Metadata) -> Any:
         """Makes a call alone. Returns its response, or its error."""
+        trip = self._homes.trip(call.timeout_ms)
+        where = next(trip)
+        while True:
+            outcome = await self._ask(*where, call, metadata)
+            try:
+                where = trip.send(outcome)
+            except StopIteration as end:
+                return end.value
+
+    async def _ask(self, links: Links, timeout_s: float, call: Call, metadata: Metadata) -> Any:
         if self._disconnected:
             return closed_error()
         began_at_ms = now_ms()
         try:
-            link = self._links.current()
+            link = links.current()
             method = link.method(call.method)
-            response = await method(call.request, timeout=call.timeout_ms / 1000, metadata=metadata)
+            response = await method(call.request, timeout=timeout_s, metadata=metadata)
             link.answered_at_ms = now_ms()
             # What gRPC returns for bytes that are not a message.
             return OncewardError("INTERNAL", "The answer can't be read.") if response is None else response
@@ -195,7 +206,7 @@ class Calls:
             return OncewardError("NO_ANSWER", "The call was cancelled.", code=1)
         except grpc.RpcError as error:
             failure = error_from_call(error)
-            self._retire(self._links.failed(link, failure, began_at_ms))
+            self._retire(links.failed(link, failure, began_at_ms))
             return failure
         except Exception as error:
             return unsent(error)

@@ -34,6 +34,7 @@ from ._gather import (
     settle_all,
     settle_items,
 )
+from ._homes import Homes, Trip
 from ._lease import now_ms
 from ._mapping import error_from_call, is_about_content
 from .v1.idempotency_pb2 import BatchResponse, ExtendLeaseResponse
@@ -44,8 +45,8 @@ T = TypeVar("T")
 class Calls:
     """The calls of one client."""
 
-    def __init__(self, links: Links, credential: Credential) -> None:
-        self._links = links
+    def __init__(self, homes: Homes, credential: Credential) -> None:
+        self._homes = homes
         self._retired: set[Link] = set()
         self._credential = credential
         self._closing = threading.Event()
@@ -82,7 +83,7 @@ class Calls:
     def disconnect(self) -> None:
         """Refuses every further call, and closes the connection."""
         self._disconnected = True
-        for link in [*self._links.all(), *self._retired]:
+        for link in [*self._homes.all(), *self._retired]:
             link.channel.close()
 
     def after_fork(self) -> None:
@@ -91,7 +92,7 @@ class Calls:
         self._wakes = set()
         self._gatherer = Gatherer()
         self._retired = set()
-        self._links.after_fork()
+        self._homes.after_fork()
 
     def send_heartbeat(
         self, held: Held, answered: Callable[[ExtendLeaseResponse | OncewardError], None]
@@ -228,23 +229,40 @@ class Calls:
             send_next()
 
     def _send(self, call: Call, metadata: Metadata, settle: Callable[[Any], object]) -> Any:
+        trip = self._homes.trip(call.timeout_ms)
+        return self._ask(trip, next(trip), call, metadata, settle)
+
+    def _ask(
+        self,
+        trip: Trip,
+        where: tuple[Links, float],
+        call: Call,
+        metadata: Metadata,
+        settle: Callable[[Any], object],
+    ) -> Any:
         if self._disconnected:
             raise closed_error()
         began_at_ms = now_ms()
+        links, timeout_s = where
         try:
-            link = self._links.current()
+            link = links.current()
             method = link.method(call.method)
-            rpc = method.future(call.request, timeout=call.timeout_ms / 1000, metadata=metadata)
+            rpc = method.future(call.request, timeout=timeout_s, metadata=metadata)
         except Exception as error:
             raise unsent(error) from error
 
         def answered(done: Any) -> None:
             outcome = _outcome_of(done)
             if isinstance(outcome, OncewardError):
-                self._retire(self._links.failed(link, outcome, began_at_ms))
+                self._retire(links.failed(link, outcome, began_at_ms))
             else:
                 link.answered_at_ms = now_ms()
-            settle(outcome)
+            try:
+                self._ask(trip, trip.send(outcome), call, metadata, settle)
+            except StopIteration as end:
+                settle(end.value)
+            except OncewardError as error:
+                settle(error)
 
         rpc.add_done_callback(answered)
         return rpc

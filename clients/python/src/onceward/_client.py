@@ -26,12 +26,13 @@ from ._claims import (
     replayed,
     warn_of_timestamp,
 )
-from ._connection import Links, Pem, Tls, Token, closed_error, credential_of, default_owner
+from ._connection import Pem, Tls, Token, closed_error, credential_of, default_owner
 from ._errors import Effect, NoEffectError
 from ._finish import Held, finish
 from ._flow import Call, Flow
 from ._functions import Deferred, refuse_deferred, refuse_deferred_function
 from ._heartbeats import Heartbeats
+from ._homes import Homes
 from ._lease import Lease, now_ms
 from ._options import (
     DEFAULT_TIMEOUT_MS,
@@ -164,14 +165,14 @@ class Onceward:
         tls_cert: Pem | None = None,
         tls_key: Pem | None = None,
     ) -> None:
-        links = Links(grpc, address, Tls(tls_ca, tls_cert, tls_key))
+        homes = Homes(grpc, address, Tls(tls_ca, tls_cert, tls_key))
         credential = credential_of(api_key, token)
         owner = default_owner() if owner is None else owner
         self._defaults = Defaults(owner, wait_ms, timeout_ms, classify_error, describe_error, on_error)
         operation_of(
             "defaults", "key", {"owner": owner, "wait_ms": wait_ms, "timeout_ms": timeout_ms}, self._defaults
         )
-        self._calls = Calls(links, credential)
+        self._calls = Calls(homes, credential)
         self._heartbeats = Heartbeats(self._calls.send_heartbeat)
         self._active = 0
         self._changed = threading.Condition()

@@ -48,12 +48,12 @@ Metadata = tuple[tuple[str, str], ...]
 
 
 class Target:
-    """Where calls go: host and port, and whether the connection is encrypted."""
+    """Where calls go: host and port, by which scheme, and whether the connection is encrypted."""
 
     def __init__(self, address: str) -> None:
         """:raises InvalidRequestError: unless it is a socket, or an http: or https: URL without a path."""
         if socket := _SOCKET.fullmatch(address):
-            self.encrypted = False
+            self.scheme, self.encrypted = "unix", False
             self.authority = f"unix:{socket[1]}"
             return
         url = urlsplit(address)
@@ -62,7 +62,7 @@ class Target:
         if url.username or url.password or url.query or url.fragment or url.path not in ("", "/"):
             raise refused_field("address", "must have a host and a port only")
         host = f"[{url.hostname}]" if ":" in url.hostname else url.hostname
-        self.encrypted = url.scheme == "https"
+        self.scheme, self.encrypted = url.scheme, url.scheme == "https"
         self.authority = f"{host}:{url.port or (443 if self.encrypted else 80)}"
 
 
@@ -124,9 +124,9 @@ class Links:
         addresses = [address] if isinstance(address, str) else list(address)
         if not 1 <= len(addresses) <= _MAX_ADDRESSES:
             raise refused_field("address", f"must be 1-{_MAX_ADDRESSES} addresses, is {len(addresses)}")
-        self._targets = [Target(each) for each in addresses]
+        self.targets = [Target(each) for each in addresses]
         self._tls = tls
-        if tls != Tls() and not all(target.encrypted for target in self._targets):
+        if tls != Tls() and not all(target.encrypted for target in self.targets):
             raise refused_field("tls_ca, tls_cert and tls_key", "need addresses with https://")
         if (tls.cert is None) != (tls.key is None):
             raise refused_field("tls_cert", "must be set together with tls_key")
@@ -135,14 +135,14 @@ class Links:
         self._links: dict[int, Link] = {}
         self._inherited: list[Link] = []
         # Clients of one list share the load.
-        self._turn = random.randrange(len(self._targets))
+        self._turn = random.randrange(len(self.targets))
 
     def current(self) -> Link:
         """Returns the link for the next call. :raises InvalidRequestError: for a file that can't be read."""
         with self._lock:
             link = self._links.get(self._turn)
             if link is None:
-                link = self._links[self._turn] = self._open(self._targets[self._turn])
+                link = self._links[self._turn] = self._open(self.targets[self._turn])
             return link
 
     def failed(self, link: Link, error: OncewardError, began_at_ms: float) -> Link | None:
@@ -161,7 +161,7 @@ class Links:
             if self._links.get(self._turn) is not link:
                 return None
             retired = self._links.pop(self._turn) if is_silent or self._has_new_pems(link) else None
-            self._turn = (self._turn + 1) % len(self._targets)
+            self._turn = (self._turn + 1) % len(self.targets)
             return retired
 
     def all(self) -> list[Link]:

@@ -26,11 +26,12 @@ from ._claims import (
     replayed,
     warn_of_timestamp,
 )
-from ._connection import Links, Pem, Tls, Token, closed_error, credential_of, default_owner
+from ._connection import Pem, Tls, Token, closed_error, credential_of, default_owner
 from ._errors import Checkpoint, Effect, NoEffectError, OncewardError
 from ._finish import Held, finish
 from ._flow import Flow, duration_ms
 from ._functions import refuse_deferred, refuse_deferred_function
+from ._homes import Homes
 from ._lease import Lease, lease_now_ms, now_ms
 from ._options import (
     DEFAULT_TIMEOUT_MS,
@@ -169,8 +170,8 @@ class Onceward:
         operation_of(
             "defaults", "key", {"owner": owner, "wait_ms": wait_ms, "timeout_ms": timeout_ms}, self._defaults
         )
-        links = Links(grpc.aio, address, Tls(tls_ca, tls_cert, tls_key))
-        self._calls = Calls(links, credential_of(api_key, token))
+        homes = Homes(grpc.aio, address, Tls(tls_ca, tls_cert, tls_key))
+        self._calls = Calls(homes, credential_of(api_key, token))
         self._leases: set[Lease] = set()
         self._has_warned = False
         #: Runs, and what they left to do.

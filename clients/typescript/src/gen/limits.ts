@@ -3,6 +3,7 @@
 export const DEFAULT_LEASE_MS = 30000;
 export const DEFAULT_POLICY = {"keyRetentionS":259200,"resultRetentionS":259200,"failureRetentionS":259200,"defaultLeaseMs":30000,"maxLeaseMs":900000,"onLeaseExpiry":"RECLAIM","maxResultBytes":65536,"requireFingerprint":false,"lateKeys":"RUN","providerLink":""} as const;
 export const FINGERPRINT_BYTES = 32;
+export const MAX_ADDRESS_BYTES = 300;
 export const MAX_API_KEY_LABEL_BYTES = 128;
 export const MAX_API_KEY_NAMESPACES = 100;
 export const MAX_AUDIT_ACTION_BYTES = 64;

@@ -1,8 +1,10 @@
 import { create } from "@bufbuild/protobuf";
 import type { Call } from "../../access/call.ts";
 import { updateTenant } from "../../database/tenants/tenants.ts";
+import { MAX_ADDRESS_BYTES } from "../../domain/limits.ts";
 import { invalidRequest } from "../../domain/refusal.ts";
 import {
+  RedirectTenantResponseSchema,
   ResumeTenantResponseSchema,
   SuspendTenantResponseSchema,
 } from "../../gen/onceward/v1/operator_pb.ts";
@@ -23,32 +25,50 @@ export const resumeTenant: OperatorRpc<"resumeTenant"> = async (request, call, p
   return create(ResumeTenantResponseSchema, await changeState(parts, call, change));
 };
 
-/** A request to suspend or to resume a tenant. */
+/** Has refusals of the calls of a tenant that has moved name the address at which it is served. */
+export const redirectTenant: OperatorRpc<"redirectTenant"> = async (request, call, parts) => {
+  const movedTo = request.address === "" ? undefined : originOf(request.address);
+  const change = { ...request, action: "RedirectTenant", state: "MOVING", notImported: false } as const;
+  return create(RedirectTenantResponseSchema, await changeState(parts, call, { ...change, movedTo }));
+};
+
+/** Returns the origin of a URL as clients accept them. @throws Refusal INVALID_REQUEST. */
+function originOf(address: string): string {
+  const url = URL.parse(address);
+  if (url !== null && /^https?:$/.test(url.protocol) && url.href === `${url.origin}/`) {
+    if (url.origin.length <= MAX_ADDRESS_BYTES) return url.origin;
+  }
+  throw invalidRequest("address", "must be a URL such as https://onceward-2.example:50051, without a path");
+}
+
+/** A request to suspend, to resume or to redirect a tenant. */
 interface StateChange {
   readonly action: string;
   readonly name: string;
   readonly reason: string;
-  readonly state: "ACTIVE" | "SUSPENDED";
+  readonly state: "ACTIVE" | "SUSPENDED" | "MOVING";
   readonly notImported: boolean;
+  readonly movedTo?: string | undefined;
 }
 
-/** Suspends or resumes a tenant, with an audit event, unless it has that state already. Returns the tenant's message. */
+/** Changes the state of a tenant, with an audit event, unless it has that state already. Returns the tenant's message. */
 async function changeState({ pool, changes }: AdministrationParts, call: Call, change: StateChange) {
   checkNameAndReason(change);
-  const { action, name, reason, state } = change;
+  const { action, name, reason, state, movedTo } = change;
   const tenant = await pool.transaction(async (transaction) => {
     const was = await lockKeptTenant(transaction, name);
-    if (was.state === state) return was;
+    if (was.state === state && was.movedTo === movedTo) return was;
     if (was.state === "MOVING") checkMoving(change);
+    else if (state === "MOVING") throw invalidRequest("name", "names a tenant that is not moving: export it");
     await recordChange(transaction, call, {
       action,
       target: `tenant ${was.name}`,
       tenant: was,
       reason,
-      before: { state: was.state },
-      after: { state },
+      before: { state: was.state, movedTo: was.movedTo },
+      after: { state, movedTo },
     });
-    return updateTenant(transaction, { ...was, state });
+    return updateTenant(transaction, { ...was, state, movedTo });
   });
   changes.tenantChanged(tenant.id);
   return { tenant: tenantMessage(tenant) };
@@ -64,7 +84,7 @@ function checkMoving({ state, notImported }: StateChange): void {
   if (state === "SUSPENDED") {
     throw invalidRequest("name", "names a tenant that is moving: its calls are refused already");
   }
-  if (!notImported) {
+  if (state === "ACTIVE" && !notImported) {
     throw invalidRequest(
       "not_imported",
       "must be true for a tenant that is moving: if another installation has imported it, both would grant the same keys",

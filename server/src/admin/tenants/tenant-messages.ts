@@ -17,6 +17,7 @@ export function tenantMessage(tenant: TenantResource): Tenant {
     quotas: QUOTA_MESSAGES.write(tenant.quotas),
     createdAt: timestamp(tenant.createdAtMs),
     etag: tenantEtag(tenant),
+    movedTo: tenant.movedTo ?? "",
   });
 }
 

@@ -26,6 +26,7 @@ type CallRow = FieldRow &
   Pick<Tenant, "id" | "uid" | "name" | "suspended" | "moving"> &
   Readonly<Record<"cache_generation" | "namespaces_version" | "now_ms", number>> & {
     readonly lost_at_ms: number | null;
+    readonly moved_to: string | null;
   } & Readonly<Record<"installation_id" | "stored_records" | "stored_bytes", string>>;
 
 const readTenants = {
@@ -33,7 +34,7 @@ const readTenants = {
   text: `
 select id, uid, (select id from installation) as installation_id, name,
        suspended_at is not null or deleted_at is not null as suspended,
-       moving_since is not null and deleted_at is null as moving, cache_generation, namespaces_version,
+       moving_since is not null and deleted_at is null as moving, moved_to, cache_generation, namespaces_version,
        extract(epoch from now()) * 1000 as now_ms, extract(epoch from records_lost_at) * 1000 as lost_at_ms, ${CALL_COLUMNS},
        coalesce(totals.records, 0) as stored_records, coalesce(totals.stored_bytes, 0) as stored_bytes
   from tenants
@@ -58,6 +59,7 @@ export function createFindTenants(pool: Pool) {
         name: row.name,
         suspended: row.suspended,
         moving: row.moving,
+        movedTo: row.moved_to ?? undefined,
         recordsLostAtMs: row.lost_at_ms ?? undefined,
         cacheEpoch: {
           scope: cacheScope({ installationId, tenantUid, generation }),
@@ -123,12 +125,12 @@ function settingParameters({ policy, bounds, quotas }: Settings): readonly unkno
 type Settings = Pick<TenantResource, "policy" | "bounds" | "quotas">;
 
 const COLUMNS = `
-  id, name, suspended_at is not null as suspended, moving_since is not null as moving, deleted_at is not null as deleting,
+  id, name, suspended_at is not null as suspended, moving_since is not null as moving, moved_to, deleted_at is not null as deleting,
   extract(epoch from created_at) * 1000 as "createdAtMs", version, ${SELECTED_SETTINGS}`;
 
 type ResourceRow = FieldRow &
   Pick<TenantResource, "id" | "name" | "createdAtMs" | "version"> &
-  Readonly<Record<"suspended" | "moving" | "deleting", boolean>>;
+  Readonly<Record<"suspended" | "moving" | "deleting", boolean>> & { readonly moved_to: string | null };
 
 const readTenant = { name: "read_tenant", text: `select ${COLUMNS} from tenants where id = $1::int` };
 const lockTenantRow = { name: "lock_tenant", text: `${readTenant.text} for update` };
@@ -212,9 +214,10 @@ const updateTenantRow = {
   name: "update_tenant",
   text: `
 update tenants set
-  (${SETTING_COLUMNS}) = (${placeholders(SETTING_TYPES, 5)}),
+  (${SETTING_COLUMNS}) = (${placeholders(SETTING_TYPES, 6)}),
   suspended_at = case when $2::boolean then coalesce(suspended_at, now()) end,
   moving_since = case when $3::boolean then coalesce(moving_since, now()) end,
+  moved_to = $5::text,
   deleted_at = case when $4::boolean then coalesce(deleted_at, now()) end,
   version = version + 1
 where id = $1::int
@@ -228,6 +231,7 @@ export async function updateTenant(transaction: Runner, tenant: TenantResource):
     tenant.state === "SUSPENDED",
     tenant.state === "MOVING",
     tenant.state === "DELETING",
+    tenant.movedTo ?? null,
     ...settingParameters(tenant),
   ]);
   if (row === undefined) throw new Error("a locked tenant is missing");
@@ -245,6 +249,7 @@ function parseResource(row: ResourceRow): TenantResource {
     id: row.id,
     name: row.name,
     state: stateOf(row),
+    movedTo: row.moved_to ?? undefined,
     policy: POLICY_COLUMNS.parse(row),
     bounds: BOUND_COLUMNS.parse(row),
     quotas: parseQuotas(row),

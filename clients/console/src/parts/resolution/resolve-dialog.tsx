@@ -83,16 +83,19 @@ interface ResolveButtonsProps {
   /** The resolutions that are offered. */
   readonly kinds: readonly ResolutionKind[];
   readonly ask: (kind: ResolutionKind) => void;
+  /** Whether nothing is chosen yet. */
+  readonly isDisabled?: boolean;
 }
 
 /** A button for each resolution. */
-export function ResolveButtons({ kinds, ask }: ResolveButtonsProps) {
+export function ResolveButtons({ kinds, ask, isDisabled }: ResolveButtonsProps) {
   return (
     <div className={common.row}>
       {kinds.map((kind) => (
         <button
           key={kind}
           type="button"
+          disabled={isDisabled}
           data-look={kind === "forget" ? "rare" : "plain"}
           onClick={() => ask(kind)}
         >

@@ -42,7 +42,7 @@ export function ResultFields({ draft, change, isHttp = false }: ResultFieldsProp
       )}
       <TextArea
         label="Result"
-        help="Stored with each record that happened, and replayed to its duplicates, byte for byte. Can be empty."
+        help="For each record that happened, unless an imported file of answers has one for it: its duplicates get it, byte for byte. Can be empty."
         problem={problems.text}
         rows={5}
         spellCheck={false}

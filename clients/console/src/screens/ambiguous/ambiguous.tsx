@@ -206,12 +206,8 @@ function Decision({ records, filters, isOffered, clear }: DecisionProps) {
                 ? "Select records to decide about them"
                 : `${chosen} selected`}
           </span>
-          {isAll ? <ResolveButtons kinds={KINDS} ask={setKind} /> : buttons}
-          {(isAll || records.length > 0) && (
-            <span className={common.quiet}>
-              {RESOLUTIONS.complete.answer}: also if it failed permanently.
-            </span>
-          )}
+          {buttons || <ResolveButtons kinds={KINDS} ask={setKind} isDisabled={!isAll} />}
+          <span className={common.quiet}>{RESOLUTIONS.complete.answer}: also if it failed permanently.</span>
           <button type="button" data-look="link" onClick={() => setAll(!isAll)}>
             {isAll ? "Only selected ones" : `${all} that match`}
           </button>

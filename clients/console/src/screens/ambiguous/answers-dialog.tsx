@@ -67,7 +67,10 @@ export function AnswersDialog({
   async function act(reason: string): Promise<void> {
     const decisions = answered.map((each) => ({
       record: each.record,
-      resolution: resolutionMessage(each.happened ? "complete" : "release", result),
+      resolution: resolutionMessage(
+        each.happened ? "complete" : "release",
+        each.result === "" ? result : { ...result, contentType: EMPTY_RESULT.contentType, text: each.result },
+      ),
     }));
     await resolveEach(decisions, reason);
     notify(`Resolved ${formatNoun(answered.length, "record", "records")} by the file.`);
@@ -91,7 +94,7 @@ export function AnswersDialog({
         type="file"
         accept=".csv,text/csv"
         problem={problem}
-        help={`The exported file, with yes or no in the column "happened?". Lines without an answer stay ambiguous.`}
+        help={`The exported file, with yes or no in the column "happened?", and JSON in "result" where results differ. Lines without an answer stay ambiguous.`}
         onChange={({ target }) => void read(target.files?.[0])}
       />
       <div role="status">
@@ -133,22 +136,18 @@ function PreviewText({ preview: { matched, open, problems, isCut } }: { readonly
     [unclear, "skipped: in several namespaces, add the column namespace"],
     [open, "skipped: without an answer"],
   ];
-  return (
-    <>
-      {groups.map(([records, what]) => (
-        <details key={what} hidden={records.length === 0}>
-          <summary>
-            {records.length} {what}
-          </summary>
-          <ul>
-            {records.map(({ key, namespace }) => (
-              <li key={`${namespace}/${key}`}>
-                <UserText>{key}</UserText> {namespace && `in ${namespace}`}
-              </li>
-            ))}
-          </ul>
-        </details>
-      ))}
-    </>
-  );
+  return groups.map(([records, what]) => (
+    <details key={what} hidden={records.length === 0}>
+      <summary>
+        {records.length} {what}
+      </summary>
+      <ul>
+        {records.map(({ key, namespace }) => (
+          <li key={`${namespace}/${key}`}>
+            <UserText>{key}</UserText> {namespace && `in ${namespace}`}
+          </li>
+        ))}
+      </ul>
+    </details>
+  ));
 }

@@ -6,6 +6,7 @@ import { AuditEvent_Outcome, type UsageNow } from "@onceward/gen/onceward/v1/ten
 import { defectTitle, suspicionsOf } from "@onceward/words/key-quality-words";
 import { ALL_REFUSALS, type RefusalCounts, refusalWords, refusedCount } from "@onceward/words/refusals";
 import { similarName } from "@onceward/words/similar-names";
+import { describeVerdict } from "@onceward/words/verdict-words";
 import type { ReactNode } from "react";
 import { formatDuration } from "../../format/duration.ts";
 import { asTitle, formatCount, formatNoun, inSentence } from "../../format/quantity.ts";
@@ -194,14 +195,14 @@ export function useRetentionCheck(namespace: string): Check {
     const isPart = listedNames.length > ADVISED_AT_ONCE || isPartial(lists);
     if (short.length === 0) return noneOf(advised.length, isPart);
     const word = formatNoun(short.length, "namespace", "namespaces");
-    const detail = (
-      <>
-        <NamespaceLinks names={short.map(({ name }) => name)} />
-        {": duplicates come after their key was forgotten, and take effect a second time."}
-        {isPart && ` Of the first ${advised.length} namespaces.`}
-      </>
-    );
-    return { tone: "attention", word, headline: `The retention of ${word} is too short`, detail };
+    const detail = short.map(({ name, advice }) => (
+      <div key={name}>
+        <NamespaceLinks names={[name]} />: {advice && describeVerdict(advice)}
+      </div>
+    ));
+    const scope = isPart && `Of the first ${advised.length} namespaces.`;
+    const headline = `The retention of ${word} is too short`;
+    return { tone: "attention", word, headline, detail: [...detail, scope] };
   });
 }
 

@@ -10,14 +10,16 @@ const SAMPLES: Readonly<Record<string, (grpc: string, http: string) => string>> 
   curl: (_, http) => `curl ${http}/onceward.v1.IdempotencyService/Claim \\
   -H 'content-type: application/json' -H "authorization: Bearer $ONCEWARD_API_KEY" \\
   -d '{"namespace": "charges", "key": "order-1"}'`,
-  TypeScript: (grpc) => `import { createOnceward } from "@onceward/client";
+  TypeScript: (grpc) => `// npm install @onceward/client
+import { createOnceward } from "@onceward/client";
 
 const onceward = createOnceward({ address: "${grpc}", apiKey: process.env.ONCEWARD_API_KEY });
 const charge = await onceward.run(
   { namespace: "charges", key: "order-1" },
   async () => ({ charged: true }), // the effect: it runs once, and a duplicate gets its result
 );`,
-  Python: (grpc) => `import os
+  Python: (grpc) => `# pip install onceward
+import os
 from onceward import Onceward
 
 with Onceward("${grpc}", api_key=os.environ["ONCEWARD_API_KEY"]) as onceward:

@@ -69,10 +69,11 @@ function NamespaceOf({ name }: { readonly name: string }) {
           <NamespacePolicy name={name} namespace={namespace} tenant={tenant.data.tenant} />
           {namespace !== undefined && (
             <DeletePart
-              action="Delete the policy"
+              action="Delete the namespace"
               dialog={(close) => <DeleteNamespace namespace={namespace} close={close} />}
             >
-              Removes its own values. If it has records, it can only be deleted together with them.
+              Forgets its records, too: a duplicate of any of them does its effect a second time. To inherit a
+              value, empty its field instead.
             </DeletePart>
           )}
         </>
@@ -98,22 +99,17 @@ function DeleteNamespace({ namespace: { name, etag }, close }: DeleteNamespacePr
   const isReady = records !== undefined && (records.isEmpty || force);
 
   async function act(): Promise<void> {
-    if (!isReady)
-      throw new Error("Tick that the records are forgotten, too: a namespace with records stays.");
+    if (!isReady) throw new Error("Tick that the records are forgotten, too.");
     const { job } = await remove.mutateAsync({ name, etag, force });
     navigate("/namespaces");
-    notify(
-      job === undefined
-        ? `Deleted the policy of ${name}.`
-        : `Deleted the policy of ${name}. Job ${job.id} forgets its records.`,
-    );
+    notify(`Deleted the namespace ${name}.${job ? ` Job ${job.id} forgets its records.` : ""}`);
     await refresh(TenantAdminService);
   }
 
   return (
     <ConfirmDialog
-      title={`Delete the policy of ${name}?`}
-      action={force ? "Delete, and forget the records" : "Delete the policy"}
+      title={`Delete the namespace ${name}?`}
+      action={force ? "Delete, and forget the records" : "Delete the namespace"}
       typed={name}
       look="danger"
       act={act}
@@ -144,8 +140,8 @@ function RecordsNote({ records, force, setForce }: RecordsNoteProps) {
       <p>
         It has {prefix}
         {formatNoun(count, "record", "records")}
-        {ambiguous > 0n && `, of which ${formatNoun(ambiguous, "is", "are")} ambiguous`}: it can only be
-        deleted together with them: their keys are forgotten.
+        {ambiguous > 0n && `, of which ${formatNoun(ambiguous, "is", "are")} ambiguous`}, and is deleted with
+        them.
       </p>
       <label className={styles.tick}>
         <input type="checkbox" checked={force} onChange={(event) => setForce(event.target.checked)} />

@@ -95,13 +95,13 @@ function Content({ name }: { readonly name: string }) {
   );
 }
 
-function TenantFacts({ tenant: { state, createdAt, name } }: { readonly tenant: Tenant }) {
+function TenantFacts({ tenant: { state, createdAt, name, movedTo } }: { readonly tenant: Tenant }) {
   return (
     <Facts
       of={{
         State: (
           <>
-            <TenantStateMark state={state} />
+            <TenantStateMark state={state} /> {movedTo !== "" && `Its callers follow to ${movedTo}.`}
             {state === Tenant_State.DELETING && (
               <span className={common.quiet}> Its records are being removed; nothing can be changed.</span>
             )}

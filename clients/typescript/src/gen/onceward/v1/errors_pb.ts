@@ -305,7 +305,7 @@ export const ErrorReason = {
 
   /**
    * The tenant is moving to another installation, which will answer with the same records. Nothing happened. Repeat
-   * the call, at the new address once there is one. Has a google.rpc.RetryInfo.
+   * the call, at the new address once there is one (metadata: address, of gRPC). Has a google.rpc.RetryInfo.
    *
    * @generated from enum value: ERROR_REASON_TENANT_MOVING = 37;
    */

@@ -17,7 +17,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file onceward/v1/operator.proto.
  */
 export const file_onceward_v1_operator: GenFile = /*@__PURE__*/
-  fileDesc("ChpvbmNld2FyZC92MS9vcGVyYXRvci5wcm90bxILb25jZXdhcmQudjEiOgoTQ3JlYXRlVGVuYW50UmVxdWVzdBIjCgZ0ZW5hbnQYASABKAsyEy5vbmNld2FyZC52MS5UZW5hbnQiOwoUQ3JlYXRlVGVuYW50UmVzcG9uc2USIwoGdGVuYW50GAEgASgLMhMub25jZXdhcmQudjEuVGVuYW50Ii8KH09wZXJhdG9yU2VydmljZUdldFRlbmFudFJlcXVlc3QSDAoEbmFtZRgBIAEoCSJHCiBPcGVyYXRvclNlcnZpY2VHZXRUZW5hbnRSZXNwb25zZRIjCgZ0ZW5hbnQYASABKAsyEy5vbmNld2FyZC52MS5UZW5hbnQiOwoSTGlzdFRlbmFudHNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoBRISCgpwYWdlX3Rva2VuGAIgASgJIlQKE0xpc3RUZW5hbnRzUmVzcG9uc2USJAoHdGVuYW50cxgBIAMoCzITLm9uY2V3YXJkLnYxLlRlbmFudBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAki7QEKFkxpc3RUZW5hbnRVc2FnZVJlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkSDgoGdGVuYW50GAMgASgJEg4KBnNlYXJjaBgEIAEoCRI4CgVvcmRlchgFIAEoDjIpLm9uY2V3YXJkLnYxLkxpc3RUZW5hbnRVc2FnZVJlcXVlc3QuT3JkZXIiUgoFT3JkZXISFQoRT1JERVJfVU5TUEVDSUZJRUQQABIOCgpPUkRFUl9SQVRFEAESEQoNT1JERVJfUkVGVVNFRBACEg8KC09SREVSX1VTQUdFEAMiXQoXTGlzdFRlbmFudFVzYWdlUmVzcG9uc2USKQoHdGVuYW50cxgBIAMoCzIYLm9uY2V3YXJkLnYxLlRlbmFudFVzYWdlEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSKuBAoLVGVuYW50VXNhZ2USDgoGdGVuYW50GAEgASgJEiMKBnF1b3RhcxgCIAEoCzITLm9uY2V3YXJkLnYxLlF1b3RhcxIZCgxsaXZlX3JlY29yZHMYAyABKANIAIgBARIZCgxzdG9yZWRfYnl0ZXMYBCABKANIAYgBARIbChNkZWNsYXJlZF9uYW1lc3BhY2VzGAUgASgFEh4KFnVuZmluaXNoZWRfcmVjb3JkX2pvYnMYBiABKAUSFQoNcmVjZW50X2NsYWltcxgHIAEoAxIwCgxyZWNlbnRfc2luY2UYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhYKDnJlY2VudF9yZWZ1c2VkGAkgASgDEh8KF3JlY2VudF93b3VsZF9iZV9yZWZ1c2VkGAogASgDEiIKA25vdxgLIAEoCzIVLm9uY2V3YXJkLnYxLlVzYWdlTm93EjAKDmJ1c2llc3RfbWludXRlGAwgASgLMhgub25jZXdhcmQudjEuVXNhZ2VNaW51dGUSKAoFc3RhdGUYDSABKA4yGS5vbmNld2FyZC52MS5UZW5hbnQuU3RhdGUSKQoHbWludXRlcxgOIAMoCzIYLm9uY2V3YXJkLnYxLlVzYWdlTWludXRlEigKB3JlZnVzZWQYDyADKAsyFy5vbmNld2FyZC52MS5SZWZ1c2VkTm93Qg8KDV9saXZlX3JlY29yZHNCDwoNX3N0b3JlZF9ieXRlcyLWAQoZVXBkYXRlVGVuYW50TGltaXRzUmVxdWVzdBIMCgRuYW1lGAEgASgJEjAKDXBvbGljeV9ib3VuZHMYAiABKAsyGS5vbmNld2FyZC52MS5Qb2xpY3lCb3VuZHMSIwoGcXVvdGFzGAMgASgLMhMub25jZXdhcmQudjEuUXVvdGFzEi8KC3VwZGF0ZV9tYXNrGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLkZpZWxkTWFzaxIMCgRldGFnGAUgASgJEhUKDXZhbGlkYXRlX29ubHkYBiABKAgiQQoaVXBkYXRlVGVuYW50TGltaXRzUmVzcG9uc2USIwoGdGVuYW50GAEgASgLMhMub25jZXdhcmQudjEuVGVuYW50Ij0KFFN1c3BlbmRUZW5hbnRSZXF1ZXN0EgwKBG5hbWUYASABKAkSFwoGcmVhc29uGAIgASgJQgfC4RgDEIAIIjwKFVN1c3BlbmRUZW5hbnRSZXNwb25zZRIjCgZ0ZW5hbnQYASABKAsyEy5vbmNld2FyZC52MS5UZW5hbnQiUgoTUmVzdW1lVGVuYW50UmVxdWVzdBIMCgRuYW1lGAEgASgJEhcKBnJlYXNvbhgCIAEoCUIHwuEYAxCACBIUCgxub3RfaW1wb3J0ZWQYAyABKAgiOwoUUmVzdW1lVGVuYW50UmVzcG9uc2USIwoGdGVuYW50GAEgASgLMhMub25jZXdhcmQudjEuVGVuYW50IkoKE0RlbGV0ZVRlbmFudFJlcXVlc3QSDAoEbmFtZRgBIAEoCRIMCgRldGFnGAIgASgJEhcKBnJlYXNvbhgDIAEoCUIHwuEYAxCACCI7ChREZWxldGVUZW5hbnRSZXNwb25zZRIjCgZ0ZW5hbnQYASABKAsyEy5vbmNld2FyZC52MS5UZW5hbnQiUQoZQ3JlYXRlVGVuYW50QXBpS2V5UmVxdWVzdBIOCgZ0ZW5hbnQYASABKAkSJAoHYXBpX2tleRgCIAEoCzITLm9uY2V3YXJkLnYxLkFwaUtleSJSChpDcmVhdGVUZW5hbnRBcGlLZXlSZXNwb25zZRIkCgdhcGlfa2V5GAEgASgLMhMub25jZXdhcmQudjEuQXBpS2V5Eg4KBnNlY3JldBgCIAEoCSJDChtDcmVhdGVPcGVyYXRvckFwaUtleVJlcXVlc3QSJAoHYXBpX2tleRgBIAEoCzITLm9uY2V3YXJkLnYxLkFwaUtleSJUChxDcmVhdGVPcGVyYXRvckFwaUtleVJlc3BvbnNlEiQKB2FwaV9rZXkYASABKAsyEy5vbmNld2FyZC52MS5BcGlLZXkSDgoGc2VjcmV0GAIgASgJIkMKGkxpc3RPcGVyYXRvckFwaUtleXNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoBRISCgpwYWdlX3Rva2VuGAIgASgJIl0KG0xpc3RPcGVyYXRvckFwaUtleXNSZXNwb25zZRIlCghhcGlfa2V5cxgBIAMoCzITLm9uY2V3YXJkLnYxLkFwaUtleRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiKQobUmV2b2tlT3BlcmF0b3JBcGlLZXlSZXF1ZXN0EgoKAmlkGAEgASgJIkQKHFJldm9rZU9wZXJhdG9yQXBpS2V5UmVzcG9uc2USJAoHYXBpX2tleRgBIAEoCzITLm9uY2V3YXJkLnYxLkFwaUtleSKeAwolT3BlcmF0b3JTZXJ2aWNlTGlzdEF1ZGl0RXZlbnRzUmVxdWVzdBIRCglwYWdlX3NpemUYASABKAUSEgoKcGFnZV90b2tlbhgCIAEoCRIOCgZ0ZW5hbnQYAyABKAkSKQoFYWZ0ZXIYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEioKBmJlZm9yZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMwoGYWN0aW9uGAYgASgJQiPC4RgfWh1MaXN0QXVkaXRFdmVudHNSZXF1ZXN0LmFjdGlvbhIxCgVhY3RvchgHIAEoCUIiwuEYHlocTGlzdEF1ZGl0RXZlbnRzUmVxdWVzdC5hY3RvchIzCgZ0YXJnZXQYCCABKAlCI8LhGB9aHUxpc3RBdWRpdEV2ZW50c1JlcXVlc3QudGFyZ2V0EjAKB291dGNvbWUYCSABKA4yHy5vbmNld2FyZC52MS5BdWRpdEV2ZW50Lk91dGNvbWUSGAoQd2l0aG91dF9zaWduX2lucxgKIAEoCCJqCiZPcGVyYXRvclNlcnZpY2VMaXN0QXVkaXRFdmVudHNSZXNwb25zZRInCgZldmVudHMYASADKAsyFy5vbmNld2FyZC52MS5BdWRpdEV2ZW50EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSIWChRHZXRTZXJ2ZXJJbmZvUmVxdWVzdCLnAQoVR2V0U2VydmVySW5mb1Jlc3BvbnNlEg8KB3ZlcnNpb24YASABKAkSFgoOc2NoZW1hX3ZlcnNpb24YAiABKAkSPgoGY29uZmlnGAMgAygLMi4ub25jZXdhcmQudjEuR2V0U2VydmVySW5mb1Jlc3BvbnNlLkNvbmZpZ0VudHJ5EhAKCGRlZ3JhZGVkGAQgAygJEhAKCHJlcGxpY2FzGAUgASgFEhIKCnJlcGxpY2FfaWQYBiABKAkaLQoLQ29uZmlnRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASI8ChNMaXN0UmVwbGljYXNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoBRISCgpwYWdlX3Rva2VuGAIgASgJIlcKFExpc3RSZXBsaWNhc1Jlc3BvbnNlEiYKCHJlcGxpY2FzGAEgAygLMhQub25jZXdhcmQudjEuUmVwbGljYRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAki/AEKB1JlcGxpY2ESCgoCaWQYASABKAkSDwoHdmVyc2lvbhgCIAEoCRIuCgpzdGFydGVkX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIrCgdzZWVuX2F0GAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIQCghkZWdyYWRlZBgFIAMoCRImCgRsb2FkGAYgASgLMhgub25jZXdhcmQudjEuUmVwbGljYUxvYWQSDAoEaG9zdBgHIAEoCRIvCgxjbG9ja19vZmZzZXQYCCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24ilgEKC1JlcGxpY2FMb2FkEhcKD2NhbGxzX2luX2ZsaWdodBgBIAEoBRIdChVvcGVyYXRpb25zX3Blcl9zZWNvbmQYAiABKAESEwoLY29ubmVjdGlvbnMYAyABKAUSEQoJcG9vbF9zaXplGAQgASgFEhEKCXBvb2xfYnVzeRgFIAEoBRIUCgxwb29sX2F3YWl0ZWQYBiABKAUiEQoPRGlhZ25vc2VSZXF1ZXN0IlsKEERpYWdub3NlUmVzcG9uc2USJgoIZmluZGluZ3MYASADKAsyFC5vbmNld2FyZC52MS5GaW5kaW5nEg4KBnBhc3NlZBgCIAMoCRIPCgdza2lwcGVkGAMgAygJItsBCgdGaW5kaW5nEgoKAmlkGAEgASgJEi8KCHNldmVyaXR5GAIgASgOMh0ub25jZXdhcmQudjEuRmluZGluZy5TZXZlcml0eRIPCgdzdW1tYXJ5GAMgASgJEg4KBmFkdmljZRgEIAEoCRIPCgdydW5ib29rGAUgASgJImEKCFNldmVyaXR5EhgKFFNFVkVSSVRZX1VOU1BFQ0lGSUVEEAASEQoNU0VWRVJJVFlfSU5GTxABEhQKEFNFVkVSSVRZX1dBUk5JTkcQAhISCg5TRVZFUklUWV9FUlJPUhADMrQMCg9PcGVyYXRvclNlcnZpY2USUwoMQ3JlYXRlVGVuYW50EiAub25jZXdhcmQudjEuQ3JlYXRlVGVuYW50UmVxdWVzdBohLm9uY2V3YXJkLnYxLkNyZWF0ZVRlbmFudFJlc3BvbnNlEm0KCUdldFRlbmFudBIsLm9uY2V3YXJkLnYxLk9wZXJhdG9yU2VydmljZUdldFRlbmFudFJlcXVlc3QaLS5vbmNld2FyZC52MS5PcGVyYXRvclNlcnZpY2VHZXRUZW5hbnRSZXNwb25zZSIDkAIBElUKC0xpc3RUZW5hbnRzEh8ub25jZXdhcmQudjEuTGlzdFRlbmFudHNSZXF1ZXN0GiAub25jZXdhcmQudjEuTGlzdFRlbmFudHNSZXNwb25zZSIDkAIBEmEKD0xpc3RUZW5hbnRVc2FnZRIjLm9uY2V3YXJkLnYxLkxpc3RUZW5hbnRVc2FnZVJlcXVlc3QaJC5vbmNld2FyZC52MS5MaXN0VGVuYW50VXNhZ2VSZXNwb25zZSIDkAIBEmUKElVwZGF0ZVRlbmFudExpbWl0cxImLm9uY2V3YXJkLnYxLlVwZGF0ZVRlbmFudExpbWl0c1JlcXVlc3QaJy5vbmNld2FyZC52MS5VcGRhdGVUZW5hbnRMaW1pdHNSZXNwb25zZRJWCg1TdXNwZW5kVGVuYW50EiEub25jZXdhcmQudjEuU3VzcGVuZFRlbmFudFJlcXVlc3QaIi5vbmNld2FyZC52MS5TdXNwZW5kVGVuYW50UmVzcG9uc2USUwoMUmVzdW1lVGVuYW50EiAub25jZXdhcmQudjEuUmVzdW1lVGVuYW50UmVxdWVzdBohLm9uY2V3YXJkLnYxLlJlc3VtZVRlbmFudFJlc3BvbnNlElMKDERlbGV0ZVRlbmFudBIgLm9uY2V3YXJkLnYxLkRlbGV0ZVRlbmFudFJlcXVlc3QaIS5vbmNld2FyZC52MS5EZWxldGVUZW5hbnRSZXNwb25zZRJlChJDcmVhdGVUZW5hbnRBcGlLZXkSJi5vbmNld2FyZC52MS5DcmVhdGVUZW5hbnRBcGlLZXlSZXF1ZXN0Gicub25jZXdhcmQudjEuQ3JlYXRlVGVuYW50QXBpS2V5UmVzcG9uc2USawoUQ3JlYXRlT3BlcmF0b3JBcGlLZXkSKC5vbmNld2FyZC52MS5DcmVhdGVPcGVyYXRvckFwaUtleVJlcXVlc3QaKS5vbmNld2FyZC52MS5DcmVhdGVPcGVyYXRvckFwaUtleVJlc3BvbnNlEm0KE0xpc3RPcGVyYXRvckFwaUtleXMSJy5vbmNld2FyZC52MS5MaXN0T3BlcmF0b3JBcGlLZXlzUmVxdWVzdBooLm9uY2V3YXJkLnYxLkxpc3RPcGVyYXRvckFwaUtleXNSZXNwb25zZSIDkAIBEmsKFFJldm9rZU9wZXJhdG9yQXBpS2V5Eigub25jZXdhcmQudjEuUmV2b2tlT3BlcmF0b3JBcGlLZXlSZXF1ZXN0Gikub25jZXdhcmQudjEuUmV2b2tlT3BlcmF0b3JBcGlLZXlSZXNwb25zZRJ/Cg9MaXN0QXVkaXRFdmVudHMSMi5vbmNld2FyZC52MS5PcGVyYXRvclNlcnZpY2VMaXN0QXVkaXRFdmVudHNSZXF1ZXN0GjMub25jZXdhcmQudjEuT3BlcmF0b3JTZXJ2aWNlTGlzdEF1ZGl0RXZlbnRzUmVzcG9uc2UiA5ACARJbCg1HZXRTZXJ2ZXJJbmZvEiEub25jZXdhcmQudjEuR2V0U2VydmVySW5mb1JlcXVlc3QaIi5vbmNld2FyZC52MS5HZXRTZXJ2ZXJJbmZvUmVzcG9uc2UiA5ACARJMCghEaWFnbm9zZRIcLm9uY2V3YXJkLnYxLkRpYWdub3NlUmVxdWVzdBodLm9uY2V3YXJkLnYxLkRpYWdub3NlUmVzcG9uc2UiA5ACARJYCgxMaXN0UmVwbGljYXMSIC5vbmNld2FyZC52MS5MaXN0UmVwbGljYXNSZXF1ZXN0GiEub25jZXdhcmQudjEuTGlzdFJlcGxpY2FzUmVzcG9uc2UiA5ACARoEyOEYA0JICg9jb20ub25jZXdhcmQudjFCDU9wZXJhdG9yUHJvdG9QAVoWb25jZXdhcmQvdjE7b25jZXdhcmR2MaoCC09uY2V3YXJkLlYxYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_field_mask, file_google_protobuf_timestamp, file_onceward_v1_facts, file_onceward_v1_policy, file_onceward_v1_tenant]);
+  fileDesc("ChpvbmNld2FyZC92MS9vcGVyYXRvci5wcm90bxILb25jZXdhcmQudjEiOgoTQ3JlYXRlVGVuYW50UmVxdWVzdBIjCgZ0ZW5hbnQYASABKAsyEy5vbmNld2FyZC52MS5UZW5hbnQiOwoUQ3JlYXRlVGVuYW50UmVzcG9uc2USIwoGdGVuYW50GAEgASgLMhMub25jZXdhcmQudjEuVGVuYW50Ii8KH09wZXJhdG9yU2VydmljZUdldFRlbmFudFJlcXVlc3QSDAoEbmFtZRgBIAEoCSJHCiBPcGVyYXRvclNlcnZpY2VHZXRUZW5hbnRSZXNwb25zZRIjCgZ0ZW5hbnQYASABKAsyEy5vbmNld2FyZC52MS5UZW5hbnQiOwoSTGlzdFRlbmFudHNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoBRISCgpwYWdlX3Rva2VuGAIgASgJIlQKE0xpc3RUZW5hbnRzUmVzcG9uc2USJAoHdGVuYW50cxgBIAMoCzITLm9uY2V3YXJkLnYxLlRlbmFudBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAki7QEKFkxpc3RUZW5hbnRVc2FnZVJlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkSDgoGdGVuYW50GAMgASgJEg4KBnNlYXJjaBgEIAEoCRI4CgVvcmRlchgFIAEoDjIpLm9uY2V3YXJkLnYxLkxpc3RUZW5hbnRVc2FnZVJlcXVlc3QuT3JkZXIiUgoFT3JkZXISFQoRT1JERVJfVU5TUEVDSUZJRUQQABIOCgpPUkRFUl9SQVRFEAESEQoNT1JERVJfUkVGVVNFRBACEg8KC09SREVSX1VTQUdFEAMiXQoXTGlzdFRlbmFudFVzYWdlUmVzcG9uc2USKQoHdGVuYW50cxgBIAMoCzIYLm9uY2V3YXJkLnYxLlRlbmFudFVzYWdlEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSKuBAoLVGVuYW50VXNhZ2USDgoGdGVuYW50GAEgASgJEiMKBnF1b3RhcxgCIAEoCzITLm9uY2V3YXJkLnYxLlF1b3RhcxIZCgxsaXZlX3JlY29yZHMYAyABKANIAIgBARIZCgxzdG9yZWRfYnl0ZXMYBCABKANIAYgBARIbChNkZWNsYXJlZF9uYW1lc3BhY2VzGAUgASgFEh4KFnVuZmluaXNoZWRfcmVjb3JkX2pvYnMYBiABKAUSFQoNcmVjZW50X2NsYWltcxgHIAEoAxIwCgxyZWNlbnRfc2luY2UYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhYKDnJlY2VudF9yZWZ1c2VkGAkgASgDEh8KF3JlY2VudF93b3VsZF9iZV9yZWZ1c2VkGAogASgDEiIKA25vdxgLIAEoCzIVLm9uY2V3YXJkLnYxLlVzYWdlTm93EjAKDmJ1c2llc3RfbWludXRlGAwgASgLMhgub25jZXdhcmQudjEuVXNhZ2VNaW51dGUSKAoFc3RhdGUYDSABKA4yGS5vbmNld2FyZC52MS5UZW5hbnQuU3RhdGUSKQoHbWludXRlcxgOIAMoCzIYLm9uY2V3YXJkLnYxLlVzYWdlTWludXRlEigKB3JlZnVzZWQYDyADKAsyFy5vbmNld2FyZC52MS5SZWZ1c2VkTm93Qg8KDV9saXZlX3JlY29yZHNCDwoNX3N0b3JlZF9ieXRlcyLWAQoZVXBkYXRlVGVuYW50TGltaXRzUmVxdWVzdBIMCgRuYW1lGAEgASgJEjAKDXBvbGljeV9ib3VuZHMYAiABKAsyGS5vbmNld2FyZC52MS5Qb2xpY3lCb3VuZHMSIwoGcXVvdGFzGAMgASgLMhMub25jZXdhcmQudjEuUXVvdGFzEi8KC3VwZGF0ZV9tYXNrGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLkZpZWxkTWFzaxIMCgRldGFnGAUgASgJEhUKDXZhbGlkYXRlX29ubHkYBiABKAgiQQoaVXBkYXRlVGVuYW50TGltaXRzUmVzcG9uc2USIwoGdGVuYW50GAEgASgLMhMub25jZXdhcmQudjEuVGVuYW50Ij0KFFN1c3BlbmRUZW5hbnRSZXF1ZXN0EgwKBG5hbWUYASABKAkSFwoGcmVhc29uGAIgASgJQgfC4RgDEIAIIjwKFVN1c3BlbmRUZW5hbnRSZXNwb25zZRIjCgZ0ZW5hbnQYASABKAsyEy5vbmNld2FyZC52MS5UZW5hbnQiUgoTUmVzdW1lVGVuYW50UmVxdWVzdBIMCgRuYW1lGAEgASgJEhcKBnJlYXNvbhgCIAEoCUIHwuEYAxCACBIUCgxub3RfaW1wb3J0ZWQYAyABKAgiOwoUUmVzdW1lVGVuYW50UmVzcG9uc2USIwoGdGVuYW50GAEgASgLMhMub25jZXdhcmQudjEuVGVuYW50IlgKFVJlZGlyZWN0VGVuYW50UmVxdWVzdBIMCgRuYW1lGAEgASgJEhgKB2FkZHJlc3MYAiABKAlCB8LhGAMQrAISFwoGcmVhc29uGAMgASgJQgfC4RgDEIAIIj0KFlJlZGlyZWN0VGVuYW50UmVzcG9uc2USIwoGdGVuYW50GAEgASgLMhMub25jZXdhcmQudjEuVGVuYW50IkoKE0RlbGV0ZVRlbmFudFJlcXVlc3QSDAoEbmFtZRgBIAEoCRIMCgRldGFnGAIgASgJEhcKBnJlYXNvbhgDIAEoCUIHwuEYAxCACCI7ChREZWxldGVUZW5hbnRSZXNwb25zZRIjCgZ0ZW5hbnQYASABKAsyEy5vbmNld2FyZC52MS5UZW5hbnQiUQoZQ3JlYXRlVGVuYW50QXBpS2V5UmVxdWVzdBIOCgZ0ZW5hbnQYASABKAkSJAoHYXBpX2tleRgCIAEoCzITLm9uY2V3YXJkLnYxLkFwaUtleSJSChpDcmVhdGVUZW5hbnRBcGlLZXlSZXNwb25zZRIkCgdhcGlfa2V5GAEgASgLMhMub25jZXdhcmQudjEuQXBpS2V5Eg4KBnNlY3JldBgCIAEoCSJDChtDcmVhdGVPcGVyYXRvckFwaUtleVJlcXVlc3QSJAoHYXBpX2tleRgBIAEoCzITLm9uY2V3YXJkLnYxLkFwaUtleSJUChxDcmVhdGVPcGVyYXRvckFwaUtleVJlc3BvbnNlEiQKB2FwaV9rZXkYASABKAsyEy5vbmNld2FyZC52MS5BcGlLZXkSDgoGc2VjcmV0GAIgASgJIkMKGkxpc3RPcGVyYXRvckFwaUtleXNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoBRISCgpwYWdlX3Rva2VuGAIgASgJIl0KG0xpc3RPcGVyYXRvckFwaUtleXNSZXNwb25zZRIlCghhcGlfa2V5cxgBIAMoCzITLm9uY2V3YXJkLnYxLkFwaUtleRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiKQobUmV2b2tlT3BlcmF0b3JBcGlLZXlSZXF1ZXN0EgoKAmlkGAEgASgJIkQKHFJldm9rZU9wZXJhdG9yQXBpS2V5UmVzcG9uc2USJAoHYXBpX2tleRgBIAEoCzITLm9uY2V3YXJkLnYxLkFwaUtleSKeAwolT3BlcmF0b3JTZXJ2aWNlTGlzdEF1ZGl0RXZlbnRzUmVxdWVzdBIRCglwYWdlX3NpemUYASABKAUSEgoKcGFnZV90b2tlbhgCIAEoCRIOCgZ0ZW5hbnQYAyABKAkSKQoFYWZ0ZXIYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEioKBmJlZm9yZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMwoGYWN0aW9uGAYgASgJQiPC4RgfWh1MaXN0QXVkaXRFdmVudHNSZXF1ZXN0LmFjdGlvbhIxCgVhY3RvchgHIAEoCUIiwuEYHlocTGlzdEF1ZGl0RXZlbnRzUmVxdWVzdC5hY3RvchIzCgZ0YXJnZXQYCCABKAlCI8LhGB9aHUxpc3RBdWRpdEV2ZW50c1JlcXVlc3QudGFyZ2V0EjAKB291dGNvbWUYCSABKA4yHy5vbmNld2FyZC52MS5BdWRpdEV2ZW50Lk91dGNvbWUSGAoQd2l0aG91dF9zaWduX2lucxgKIAEoCCJqCiZPcGVyYXRvclNlcnZpY2VMaXN0QXVkaXRFdmVudHNSZXNwb25zZRInCgZldmVudHMYASADKAsyFy5vbmNld2FyZC52MS5BdWRpdEV2ZW50EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSIWChRHZXRTZXJ2ZXJJbmZvUmVxdWVzdCLnAQoVR2V0U2VydmVySW5mb1Jlc3BvbnNlEg8KB3ZlcnNpb24YASABKAkSFgoOc2NoZW1hX3ZlcnNpb24YAiABKAkSPgoGY29uZmlnGAMgAygLMi4ub25jZXdhcmQudjEuR2V0U2VydmVySW5mb1Jlc3BvbnNlLkNvbmZpZ0VudHJ5EhAKCGRlZ3JhZGVkGAQgAygJEhAKCHJlcGxpY2FzGAUgASgFEhIKCnJlcGxpY2FfaWQYBiABKAkaLQoLQ29uZmlnRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASI8ChNMaXN0UmVwbGljYXNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoBRISCgpwYWdlX3Rva2VuGAIgASgJIlcKFExpc3RSZXBsaWNhc1Jlc3BvbnNlEiYKCHJlcGxpY2FzGAEgAygLMhQub25jZXdhcmQudjEuUmVwbGljYRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAki/AEKB1JlcGxpY2ESCgoCaWQYASABKAkSDwoHdmVyc2lvbhgCIAEoCRIuCgpzdGFydGVkX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIrCgdzZWVuX2F0GAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIQCghkZWdyYWRlZBgFIAMoCRImCgRsb2FkGAYgASgLMhgub25jZXdhcmQudjEuUmVwbGljYUxvYWQSDAoEaG9zdBgHIAEoCRIvCgxjbG9ja19vZmZzZXQYCCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24ilgEKC1JlcGxpY2FMb2FkEhcKD2NhbGxzX2luX2ZsaWdodBgBIAEoBRIdChVvcGVyYXRpb25zX3Blcl9zZWNvbmQYAiABKAESEwoLY29ubmVjdGlvbnMYAyABKAUSEQoJcG9vbF9zaXplGAQgASgFEhEKCXBvb2xfYnVzeRgFIAEoBRIUCgxwb29sX2F3YWl0ZWQYBiABKAUiEQoPRGlhZ25vc2VSZXF1ZXN0IlsKEERpYWdub3NlUmVzcG9uc2USJgoIZmluZGluZ3MYASADKAsyFC5vbmNld2FyZC52MS5GaW5kaW5nEg4KBnBhc3NlZBgCIAMoCRIPCgdza2lwcGVkGAMgAygJItsBCgdGaW5kaW5nEgoKAmlkGAEgASgJEi8KCHNldmVyaXR5GAIgASgOMh0ub25jZXdhcmQudjEuRmluZGluZy5TZXZlcml0eRIPCgdzdW1tYXJ5GAMgASgJEg4KBmFkdmljZRgEIAEoCRIPCgdydW5ib29rGAUgASgJImEKCFNldmVyaXR5EhgKFFNFVkVSSVRZX1VOU1BFQ0lGSUVEEAASEQoNU0VWRVJJVFlfSU5GTxABEhQKEFNFVkVSSVRZX1dBUk5JTkcQAhISCg5TRVZFUklUWV9FUlJPUhADMo8NCg9PcGVyYXRvclNlcnZpY2USUwoMQ3JlYXRlVGVuYW50EiAub25jZXdhcmQudjEuQ3JlYXRlVGVuYW50UmVxdWVzdBohLm9uY2V3YXJkLnYxLkNyZWF0ZVRlbmFudFJlc3BvbnNlEm0KCUdldFRlbmFudBIsLm9uY2V3YXJkLnYxLk9wZXJhdG9yU2VydmljZUdldFRlbmFudFJlcXVlc3QaLS5vbmNld2FyZC52MS5PcGVyYXRvclNlcnZpY2VHZXRUZW5hbnRSZXNwb25zZSIDkAIBElUKC0xpc3RUZW5hbnRzEh8ub25jZXdhcmQudjEuTGlzdFRlbmFudHNSZXF1ZXN0GiAub25jZXdhcmQudjEuTGlzdFRlbmFudHNSZXNwb25zZSIDkAIBEmEKD0xpc3RUZW5hbnRVc2FnZRIjLm9uY2V3YXJkLnYxLkxpc3RUZW5hbnRVc2FnZVJlcXVlc3QaJC5vbmNld2FyZC52MS5MaXN0VGVuYW50VXNhZ2VSZXNwb25zZSIDkAIBEmUKElVwZGF0ZVRlbmFudExpbWl0cxImLm9uY2V3YXJkLnYxLlVwZGF0ZVRlbmFudExpbWl0c1JlcXVlc3QaJy5vbmNld2FyZC52MS5VcGRhdGVUZW5hbnRMaW1pdHNSZXNwb25zZRJWCg1TdXNwZW5kVGVuYW50EiEub25jZXdhcmQudjEuU3VzcGVuZFRlbmFudFJlcXVlc3QaIi5vbmNld2FyZC52MS5TdXNwZW5kVGVuYW50UmVzcG9uc2USUwoMUmVzdW1lVGVuYW50EiAub25jZXdhcmQudjEuUmVzdW1lVGVuYW50UmVxdWVzdBohLm9uY2V3YXJkLnYxLlJlc3VtZVRlbmFudFJlc3BvbnNlElkKDlJlZGlyZWN0VGVuYW50EiIub25jZXdhcmQudjEuUmVkaXJlY3RUZW5hbnRSZXF1ZXN0GiMub25jZXdhcmQudjEuUmVkaXJlY3RUZW5hbnRSZXNwb25zZRJTCgxEZWxldGVUZW5hbnQSIC5vbmNld2FyZC52MS5EZWxldGVUZW5hbnRSZXF1ZXN0GiEub25jZXdhcmQudjEuRGVsZXRlVGVuYW50UmVzcG9uc2USZQoSQ3JlYXRlVGVuYW50QXBpS2V5EiYub25jZXdhcmQudjEuQ3JlYXRlVGVuYW50QXBpS2V5UmVxdWVzdBonLm9uY2V3YXJkLnYxLkNyZWF0ZVRlbmFudEFwaUtleVJlc3BvbnNlEmsKFENyZWF0ZU9wZXJhdG9yQXBpS2V5Eigub25jZXdhcmQudjEuQ3JlYXRlT3BlcmF0b3JBcGlLZXlSZXF1ZXN0Gikub25jZXdhcmQudjEuQ3JlYXRlT3BlcmF0b3JBcGlLZXlSZXNwb25zZRJtChNMaXN0T3BlcmF0b3JBcGlLZXlzEicub25jZXdhcmQudjEuTGlzdE9wZXJhdG9yQXBpS2V5c1JlcXVlc3QaKC5vbmNld2FyZC52MS5MaXN0T3BlcmF0b3JBcGlLZXlzUmVzcG9uc2UiA5ACARJrChRSZXZva2VPcGVyYXRvckFwaUtleRIoLm9uY2V3YXJkLnYxLlJldm9rZU9wZXJhdG9yQXBpS2V5UmVxdWVzdBopLm9uY2V3YXJkLnYxLlJldm9rZU9wZXJhdG9yQXBpS2V5UmVzcG9uc2USfwoPTGlzdEF1ZGl0RXZlbnRzEjIub25jZXdhcmQudjEuT3BlcmF0b3JTZXJ2aWNlTGlzdEF1ZGl0RXZlbnRzUmVxdWVzdBozLm9uY2V3YXJkLnYxLk9wZXJhdG9yU2VydmljZUxpc3RBdWRpdEV2ZW50c1Jlc3BvbnNlIgOQAgESWwoNR2V0U2VydmVySW5mbxIhLm9uY2V3YXJkLnYxLkdldFNlcnZlckluZm9SZXF1ZXN0GiIub25jZXdhcmQudjEuR2V0U2VydmVySW5mb1Jlc3BvbnNlIgOQAgESTAoIRGlhZ25vc2USHC5vbmNld2FyZC52MS5EaWFnbm9zZVJlcXVlc3QaHS5vbmNld2FyZC52MS5EaWFnbm9zZVJlc3BvbnNlIgOQAgESWAoMTGlzdFJlcGxpY2FzEiAub25jZXdhcmQudjEuTGlzdFJlcGxpY2FzUmVxdWVzdBohLm9uY2V3YXJkLnYxLkxpc3RSZXBsaWNhc1Jlc3BvbnNlIgOQAgEaBMjhGANCSAoPY29tLm9uY2V3YXJkLnYxQg1PcGVyYXRvclByb3RvUAFaFm9uY2V3YXJkL3YxO29uY2V3YXJkdjGqAgtPbmNld2FyZC5WMWIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_field_mask, file_google_protobuf_timestamp, file_onceward_v1_facts, file_onceward_v1_policy, file_onceward_v1_tenant]);
 
 /**
  * @generated from message onceward.v1.CreateTenantRequest
@@ -513,6 +513,55 @@ export const ResumeTenantResponseSchema: GenMessage<ResumeTenantResponse> = /*@_
   messageDesc(file_onceward_v1_operator, 14);
 
 /**
+ * @generated from message onceward.v1.RedirectTenantRequest
+ */
+export type RedirectTenantRequest = Message<"onceward.v1.RedirectTenantRequest"> & {
+  /**
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * The URL of the new installation's gRPC port, "https://" or "http://" as the old one's, because clients follow to no other scheme.
+   * Empty: it is no longer told.
+   *
+   * @generated from field: string address = 2;
+   */
+  address: string;
+
+  /**
+   * Kept in the audit event.
+   *
+   * @generated from field: string reason = 3;
+   */
+  reason: string;
+};
+
+/**
+ * Describes the message onceward.v1.RedirectTenantRequest.
+ * Use `create(RedirectTenantRequestSchema)` to create a new message.
+ */
+export const RedirectTenantRequestSchema: GenMessage<RedirectTenantRequest> = /*@__PURE__*/
+  messageDesc(file_onceward_v1_operator, 15);
+
+/**
+ * @generated from message onceward.v1.RedirectTenantResponse
+ */
+export type RedirectTenantResponse = Message<"onceward.v1.RedirectTenantResponse"> & {
+  /**
+   * @generated from field: onceward.v1.Tenant tenant = 1;
+   */
+  tenant?: Tenant | undefined;
+};
+
+/**
+ * Describes the message onceward.v1.RedirectTenantResponse.
+ * Use `create(RedirectTenantResponseSchema)` to create a new message.
+ */
+export const RedirectTenantResponseSchema: GenMessage<RedirectTenantResponse> = /*@__PURE__*/
+  messageDesc(file_onceward_v1_operator, 16);
+
+/**
  * @generated from message onceward.v1.DeleteTenantRequest
  */
 export type DeleteTenantRequest = Message<"onceward.v1.DeleteTenantRequest"> & {
@@ -539,7 +588,7 @@ export type DeleteTenantRequest = Message<"onceward.v1.DeleteTenantRequest"> & {
  * Use `create(DeleteTenantRequestSchema)` to create a new message.
  */
 export const DeleteTenantRequestSchema: GenMessage<DeleteTenantRequest> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_operator, 15);
+  messageDesc(file_onceward_v1_operator, 17);
 
 /**
  * @generated from message onceward.v1.DeleteTenantResponse
@@ -556,7 +605,7 @@ export type DeleteTenantResponse = Message<"onceward.v1.DeleteTenantResponse"> &
  * Use `create(DeleteTenantResponseSchema)` to create a new message.
  */
 export const DeleteTenantResponseSchema: GenMessage<DeleteTenantResponse> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_operator, 16);
+  messageDesc(file_onceward_v1_operator, 18);
 
 /**
  * @generated from message onceward.v1.CreateTenantApiKeyRequest
@@ -582,7 +631,7 @@ export type CreateTenantApiKeyRequest = Message<"onceward.v1.CreateTenantApiKeyR
  * Use `create(CreateTenantApiKeyRequestSchema)` to create a new message.
  */
 export const CreateTenantApiKeyRequestSchema: GenMessage<CreateTenantApiKeyRequest> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_operator, 17);
+  messageDesc(file_onceward_v1_operator, 19);
 
 /**
  * @generated from message onceward.v1.CreateTenantApiKeyResponse
@@ -606,7 +655,7 @@ export type CreateTenantApiKeyResponse = Message<"onceward.v1.CreateTenantApiKey
  * Use `create(CreateTenantApiKeyResponseSchema)` to create a new message.
  */
 export const CreateTenantApiKeyResponseSchema: GenMessage<CreateTenantApiKeyResponse> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_operator, 18);
+  messageDesc(file_onceward_v1_operator, 20);
 
 /**
  * @generated from message onceward.v1.CreateOperatorApiKeyRequest
@@ -625,7 +674,7 @@ export type CreateOperatorApiKeyRequest = Message<"onceward.v1.CreateOperatorApi
  * Use `create(CreateOperatorApiKeyRequestSchema)` to create a new message.
  */
 export const CreateOperatorApiKeyRequestSchema: GenMessage<CreateOperatorApiKeyRequest> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_operator, 19);
+  messageDesc(file_onceward_v1_operator, 21);
 
 /**
  * @generated from message onceward.v1.CreateOperatorApiKeyResponse
@@ -649,7 +698,7 @@ export type CreateOperatorApiKeyResponse = Message<"onceward.v1.CreateOperatorAp
  * Use `create(CreateOperatorApiKeyResponseSchema)` to create a new message.
  */
 export const CreateOperatorApiKeyResponseSchema: GenMessage<CreateOperatorApiKeyResponse> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_operator, 20);
+  messageDesc(file_onceward_v1_operator, 22);
 
 /**
  * @generated from message onceward.v1.ListOperatorApiKeysRequest
@@ -671,7 +720,7 @@ export type ListOperatorApiKeysRequest = Message<"onceward.v1.ListOperatorApiKey
  * Use `create(ListOperatorApiKeysRequestSchema)` to create a new message.
  */
 export const ListOperatorApiKeysRequestSchema: GenMessage<ListOperatorApiKeysRequest> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_operator, 21);
+  messageDesc(file_onceward_v1_operator, 23);
 
 /**
  * @generated from message onceward.v1.ListOperatorApiKeysResponse
@@ -693,7 +742,7 @@ export type ListOperatorApiKeysResponse = Message<"onceward.v1.ListOperatorApiKe
  * Use `create(ListOperatorApiKeysResponseSchema)` to create a new message.
  */
 export const ListOperatorApiKeysResponseSchema: GenMessage<ListOperatorApiKeysResponse> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_operator, 22);
+  messageDesc(file_onceward_v1_operator, 24);
 
 /**
  * @generated from message onceward.v1.RevokeOperatorApiKeyRequest
@@ -710,7 +759,7 @@ export type RevokeOperatorApiKeyRequest = Message<"onceward.v1.RevokeOperatorApi
  * Use `create(RevokeOperatorApiKeyRequestSchema)` to create a new message.
  */
 export const RevokeOperatorApiKeyRequestSchema: GenMessage<RevokeOperatorApiKeyRequest> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_operator, 23);
+  messageDesc(file_onceward_v1_operator, 25);
 
 /**
  * @generated from message onceward.v1.RevokeOperatorApiKeyResponse
@@ -727,7 +776,7 @@ export type RevokeOperatorApiKeyResponse = Message<"onceward.v1.RevokeOperatorAp
  * Use `create(RevokeOperatorApiKeyResponseSchema)` to create a new message.
  */
 export const RevokeOperatorApiKeyResponseSchema: GenMessage<RevokeOperatorApiKeyResponse> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_operator, 24);
+  messageDesc(file_onceward_v1_operator, 26);
 
 /**
  * @generated from message onceward.v1.OperatorServiceListAuditEventsRequest
@@ -805,7 +854,7 @@ export type OperatorServiceListAuditEventsRequest = Message<"onceward.v1.Operato
  * Use `create(OperatorServiceListAuditEventsRequestSchema)` to create a new message.
  */
 export const OperatorServiceListAuditEventsRequestSchema: GenMessage<OperatorServiceListAuditEventsRequest> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_operator, 25);
+  messageDesc(file_onceward_v1_operator, 27);
 
 /**
  * @generated from message onceward.v1.OperatorServiceListAuditEventsResponse
@@ -827,7 +876,7 @@ export type OperatorServiceListAuditEventsResponse = Message<"onceward.v1.Operat
  * Use `create(OperatorServiceListAuditEventsResponseSchema)` to create a new message.
  */
 export const OperatorServiceListAuditEventsResponseSchema: GenMessage<OperatorServiceListAuditEventsResponse> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_operator, 26);
+  messageDesc(file_onceward_v1_operator, 28);
 
 /**
  * @generated from message onceward.v1.GetServerInfoRequest
@@ -840,7 +889,7 @@ export type GetServerInfoRequest = Message<"onceward.v1.GetServerInfoRequest"> &
  * Use `create(GetServerInfoRequestSchema)` to create a new message.
  */
 export const GetServerInfoRequestSchema: GenMessage<GetServerInfoRequest> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_operator, 27);
+  messageDesc(file_onceward_v1_operator, 29);
 
 /**
  * @generated from message onceward.v1.GetServerInfoResponse
@@ -893,7 +942,7 @@ export type GetServerInfoResponse = Message<"onceward.v1.GetServerInfoResponse">
  * Use `create(GetServerInfoResponseSchema)` to create a new message.
  */
 export const GetServerInfoResponseSchema: GenMessage<GetServerInfoResponse> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_operator, 28);
+  messageDesc(file_onceward_v1_operator, 30);
 
 /**
  * @generated from message onceward.v1.ListReplicasRequest
@@ -917,7 +966,7 @@ export type ListReplicasRequest = Message<"onceward.v1.ListReplicasRequest"> & {
  * Use `create(ListReplicasRequestSchema)` to create a new message.
  */
 export const ListReplicasRequestSchema: GenMessage<ListReplicasRequest> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_operator, 29);
+  messageDesc(file_onceward_v1_operator, 31);
 
 /**
  * @generated from message onceward.v1.ListReplicasResponse
@@ -939,7 +988,7 @@ export type ListReplicasResponse = Message<"onceward.v1.ListReplicasResponse"> &
  * Use `create(ListReplicasResponseSchema)` to create a new message.
  */
 export const ListReplicasResponseSchema: GenMessage<ListReplicasResponse> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_operator, 30);
+  messageDesc(file_onceward_v1_operator, 32);
 
 /**
  * A live replica, as its last heartbeat described it.
@@ -1004,7 +1053,7 @@ export type Replica = Message<"onceward.v1.Replica"> & {
  * Use `create(ReplicaSchema)` to create a new message.
  */
 export const ReplicaSchema: GenMessage<Replica> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_operator, 31);
+  messageDesc(file_onceward_v1_operator, 33);
 
 /**
  * @generated from message onceward.v1.ReplicaLoad
@@ -1055,7 +1104,7 @@ export type ReplicaLoad = Message<"onceward.v1.ReplicaLoad"> & {
  * Use `create(ReplicaLoadSchema)` to create a new message.
  */
 export const ReplicaLoadSchema: GenMessage<ReplicaLoad> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_operator, 32);
+  messageDesc(file_onceward_v1_operator, 34);
 
 /**
  * @generated from message onceward.v1.DiagnoseRequest
@@ -1068,7 +1117,7 @@ export type DiagnoseRequest = Message<"onceward.v1.DiagnoseRequest"> & {
  * Use `create(DiagnoseRequestSchema)` to create a new message.
  */
 export const DiagnoseRequestSchema: GenMessage<DiagnoseRequest> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_operator, 33);
+  messageDesc(file_onceward_v1_operator, 35);
 
 /**
  * @generated from message onceward.v1.DiagnoseResponse
@@ -1101,7 +1150,7 @@ export type DiagnoseResponse = Message<"onceward.v1.DiagnoseResponse"> & {
  * Use `create(DiagnoseResponseSchema)` to create a new message.
  */
 export const DiagnoseResponseSchema: GenMessage<DiagnoseResponse> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_operator, 34);
+  messageDesc(file_onceward_v1_operator, 36);
 
 /**
  * Something that is wrong or unusual.
@@ -1148,7 +1197,7 @@ export type Finding = Message<"onceward.v1.Finding"> & {
  * Use `create(FindingSchema)` to create a new message.
  */
 export const FindingSchema: GenMessage<Finding> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_operator, 35);
+  messageDesc(file_onceward_v1_operator, 37);
 
 /**
  * How much a finding matters.
@@ -1194,7 +1243,7 @@ export type Finding_Severity = (typeof Finding_Severity)[keyof typeof Finding_Se
  * Describes the enum onceward.v1.Finding.Severity.
  */
 export const Finding_SeveritySchema: GenEnum<Finding_Severity> = /*@__PURE__*/
-  enumDesc(file_onceward_v1_operator, 35, 0);
+  enumDesc(file_onceward_v1_operator, 37, 0);
 
 /**
  * For the platform team that runs the service for all tenants.
@@ -1289,6 +1338,19 @@ export const OperatorService: GenService<{
     methodKind: "unary";
     input: typeof ResumeTenantRequestSchema;
     output: typeof ResumeTenantResponseSchema;
+  },
+  /**
+   * Names the address at which a tenant that has moved is served, after its import succeeded. Within 2 s the refusals of its calls
+   * (TENANT_MOVING) contain it, and clients follow. It can be repeated, with another address, too.
+   *
+   * Errors: INVALID_REQUEST, also for a tenant that is not moving; TENANT_NOT_FOUND.
+   *
+   * @generated from rpc onceward.v1.OperatorService.RedirectTenant
+   */
+  redirectTenant: {
+    methodKind: "unary";
+    input: typeof RedirectTenantRequestSchema;
+    output: typeof RedirectTenantResponseSchema;
   },
   /**
    * Refuses the tenant's calls permanently and removes its records in the background. The name can be used again once they
