@@ -320,9 +320,9 @@ def test_the_text_of_a_blocked_call_is_the_output_of_a_guarded_function() -> Non
         assert refund(2, "7").startswith("7 5")
         testing.fail_next("Claim", "KEY_TOO_OLD")
         assert refund(3, "7").startswith("OUTCOME UNKNOWN.")
-        keyless: Any = once_tool(run, key=lambda order: None)(lambda order: order)  # type: ignore[arg-type, return-value]
-        with pytest.raises(InvalidRequestError, match="the key of <lambda> must be 1-255 bytes"):
-            keyless("7")
+        key_of: Any = {"7": "refund:7"}.get
+        with pytest.raises(InvalidRequestError, match="the key of str must be 1-255 bytes"):
+            once_tool(run, key=key_of, name="str")(lambda order: None)("8")
 
 
 @pytest.mark.parametrize(

@@ -28,8 +28,8 @@ _TEXTS: dict[BlockedReason, str] = {
     ),
     "ARGUMENTS_CHANGED": (
         "NOT RUN. An earlier attempt already called the tool {tool} with other arguments, and that call may "
-        "have had its effect. Nothing ran now. Repeat the call with the arguments of the first attempt to get "
-        "its result. If this is a different and additional operation, {advice}."
+        "have had its effect. Nothing ran now. Repeat the call with the arguments of the first attempt to "
+        "get its result. If this is a different and additional operation, {advice}."
     ),
     "IN_PROGRESS": (
         "STILL RUNNING. Another process is running this call of the tool {tool}. Nothing ran now. Call the "

@@ -82,8 +82,8 @@ class ToolCall:
     step: str | int
     #: The arguments: a JSON value. Their fingerprint is compared when the call is repeated.
     arguments: object
-    #: The operation's own key, if the arguments have one, such as "refund:" and an order's id: it replaces the
-    #: run, the step and the tool, so that a repeat in a later step or in another run is recognised, too.
+    #: The operation's own key, if the arguments have one, such as "refund:" and an order's id: it replaces
+    #: the run, the step and the tool, so that a repeat in a later step or in another run is recognised, too.
     key: str | None = None
     #: When the operation was created. Default: without ``key`` the run's, and with it the time in the key.
     key_created_at: datetime | None = None
@@ -104,8 +104,8 @@ class AgentRun:
     :param on_crash: what to do about a call whose process stopped after the tool began: "hold", so that it
         does not run again until its outcome is known, or "policy", so that the namespace's policy decides.
         Tools that save checkpoints of their own need "policy".
-    :param options: those of runs. ``resolve`` gets the claim and the call. ``on_unavailable="proceed"`` runs a
-        call only if it has its own ``key``, and unless this run knows that the tool may have begun.
+    :param options: those of runs. ``resolve`` gets the claim and the call. ``on_unavailable="proceed"`` runs
+        a call only if it has its own ``key``, and unless this run knows that the tool may have begun.
     :raises InvalidRequestError: for an invalid option.
     """
 
