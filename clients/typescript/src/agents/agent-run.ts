@@ -23,7 +23,7 @@ const DEFAULT_TIMEOUT_MS = 15_000;
 interface OperationKey {
   readonly key: string;
   readonly createdAt: Date | undefined;
-  /** Whether its attempt ended in this process with an unknown outcome, so that nobody runs it. */
+  /** Whether its attempt ended in this process with an unknown outcome, so that no one runs it. */
   readonly hasEnded?: boolean;
 }
 
