@@ -110,6 +110,18 @@ test("a streamed response's equal calls are two operations, and its repetition a
   expect(bank).toHaveBeenCalledTimes(2);
 });
 
+test("equal calls of one response are two operations although one follows the other", async () => {
+  await using guard = await newGuard();
+  const bank = vi.fn(() => "refunded");
+  for (let starts = 0; starts < 2; starts++) {
+    const run = createAgentRun(guard.onceward, { namespace: "agent-tools", runId: "run-1" });
+    const { refund } = aiSdkTools(run, { refund: tool({ inputSchema, execute: bank }) });
+    for (const toolCallId of ["a", "b", "b"])
+      await refund.execute?.({ order: "7" }, { toolCallId, messages, context: {} } as never);
+  }
+  expect(bank).toHaveBeenCalledTimes(2);
+});
+
 test("after a crash the model is told that the outcome is unknown, and no tool runs", async () => {
   await using guard = await newGuard();
   const { address, tenant } = guard;
