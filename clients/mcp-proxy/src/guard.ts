@@ -1,4 +1,4 @@
-import { fingerprintOf, joinKey, type Onceward, OncewardError } from "@onceward/client";
+import { type Codec, fingerprintOf, joinKey, type Onceward, OncewardError } from "@onceward/client";
 import {
   type AgentRun,
   type AgentRunner,
@@ -60,6 +60,18 @@ interface ResolvableCall extends ToolCall {
 /** The part of a client that the proxy uses. */
 export type McpRunner = Pick<Onceward, "runDetailed" | "calls">;
 
+/** Stores results as the host gets them, also with numbers that the default codec refuses. */
+const RESULT: Codec<unknown> = {
+  encode: (result) => ({
+    payload: Buffer.from(JSON.stringify(result)),
+    contentType: "application/json",
+  }),
+  decode: ({ payload }) => JSON.parse(Buffer.from(payload).toString()),
+};
+
+/** More of what the client says of a refused call is not written to standard error. */
+const MAX_WARNING_CHARACTERS = 500;
+
 /** Guards the calls of the tools that a policy names. */
 export class Guard {
   readonly #onceward: AgentRunner;
@@ -67,15 +79,19 @@ export class Guard {
   readonly #doneAt = new WeakMap<object, Date>();
   readonly #policy: ProxyPolicy;
   readonly #runs = new Map<string, AgentRun>();
+  readonly #warn: (text: string) => void;
+  readonly #warned = new Set<string>();
 
-  constructor(onceward: McpRunner, policy: ProxyPolicy) {
-    const run = async (...args: Parameters<McpRunner["runDetailed"]>) => {
-      const { value, replayed, completedAt } = await onceward.runDetailed(...args);
+  /** @param warn writes a line for people. */
+  constructor(onceward: McpRunner, policy: ProxyPolicy, warn: (text: string) => void) {
+    const run = async (...[options, fn]: Parameters<McpRunner["runDetailed"]>) => {
+      const { value, replayed, completedAt } = await onceward.runDetailed({ ...options, codec: RESULT }, fn);
       if (replayed) this.#doneAt.set(Object(value), completedAt);
       return value;
     };
     this.#onceward = { calls: onceward.calls, run: run as AgentRunner["run"] };
     this.#policy = policy;
+    this.#warn = warn;
   }
 
   /** Returns a tool's policy; undefined if its calls pass through. */
@@ -96,15 +112,15 @@ export class Guard {
     signal: AbortSignal,
     upstream: Upstream,
   ): Promise<ToolResult> {
-    const named = nameOf(params, policy);
-    if (typeof named === "string") return errorResult("INVALID_REQUEST", named);
-    const { run: runId, ...call } = named;
     const { keyArgument, resolve } = policy;
     const argumentsWith = (key: unknown): CallParams["arguments"] =>
       keyArgument === undefined ? params.arguments : { ...withArgument(params.arguments, keyArgument, key) };
     let ran = false;
     let failed: ToolResult | undefined;
     try {
+      const named = nameOf(params, policy);
+      if (typeof named === "string") return errorResult("INVALID_REQUEST", named);
+      const { run: runId, ...call } = named;
       const input = fingerprintOf(fingerprintable(argumentsWith(null) ?? {}), { omit: policy.ignore });
       const find: AgentRunOptions["resolve"] =
         resolve &&
@@ -134,6 +150,7 @@ export class Guard {
       return marked(result, marks, policy.saysReplayed && REPLAYED);
     } catch (error) {
       if (failed !== undefined) return failed;
+      this.#explain(error);
       if (error instanceof ToolBlockedError) return errorResult(error.reason, error.message);
       if (error instanceof NoEffectError)
         return errorResult(
@@ -144,6 +161,14 @@ export class Guard {
         return errorResult(error.reason, `NOT RUN. Onceward refused the call: ${error.message}`);
       throw error;
     }
+  }
+
+  /** Says once for each reason why Onceward does not guard calls, such as a wrong address. */
+  #explain(error: unknown): void {
+    const refusal = error instanceof ToolBlockedError ? error.reason === "UNAVAILABLE" && error.cause : error;
+    if (!(refusal instanceof OncewardError) || this.#warned.has(refusal.reason)) return;
+    this.#warned.add(refusal.reason);
+    this.#warn(`onceward: a call did not run: ${refusal.message.slice(0, MAX_WARNING_CHARACTERS)}\n`);
   }
 
   #runOf(

@@ -1,5 +1,5 @@
 import type { Readable, Writable } from "node:stream";
-import { type JSONRPCMessage, JSONRPCMessageSchema } from "@modelcontextprotocol/sdk/types.js";
+import { ErrorCode, type JSONRPCMessage, JSONRPCMessageSchema } from "@modelcontextprotocol/sdk/types.js";
 import { parseExact } from "./exact-json.ts";
 import { messageOf } from "./failure.ts";
 
@@ -84,10 +84,26 @@ export class HostTransport {
     try {
       if (bytes > MAX_MESSAGE_BYTES)
         throw new Error(`a message of ${bytes} bytes is skipped; at most ${MAX_MESSAGE_BYTES} are read`);
-      if (line.trim() !== "") void this.#handle(checked(parseExact(line)), bytes + MESSAGE_OVERHEAD_BYTES);
+      if (line.trim() === "") return;
+      const value = parseExact(line);
+      // The value itself is passed on, not the schema's copy, which may skip what it does not know.
+      if (!JSONRPCMessageSchema.safeParse(value).success) this.#refuse(value);
+      else void this.#handle(value as JSONRPCMessage, bytes + MESSAGE_OVERHEAD_BYTES);
     } catch (error) {
       this.#fail(error instanceof Error ? error : new Error(messageOf(error)));
     }
+  }
+
+  /** Answers each request in what is not a message, such as a batch. */
+  #refuse(value: unknown): void {
+    const error = {
+      code: ErrorCode.InvalidRequest,
+      message: "onceward: NOT RUN: not a message of JSON-RPC.",
+    };
+    for (const { id, method } of [value].flat().map(Object))
+      if (method !== undefined && id !== undefined)
+        void this.send({ jsonrpc: "2.0", id, error }).catch(this.#fail);
+    this.#fail(new Error(error.message));
   }
 
   async #handle(message: JSONRPCMessage, bytes: number): Promise<void> {
@@ -102,10 +118,4 @@ export class HostTransport {
     const readsOn = this.#unhandledBytes <= MAX_UNHANDLED_BYTES && !this.#isClosed;
     if (readsOn && this.#input.isPaused()) this.#input.resume();
   }
-}
-
-/** Returns the value itself, not the schema's copy, which may skip what it does not know. @throws ZodError. */
-function checked(value: unknown): JSONRPCMessage {
-  JSONRPCMessageSchema.parse(value);
-  return value as JSONRPCMessage;
 }

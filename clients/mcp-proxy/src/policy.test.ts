@@ -7,7 +7,7 @@ const resolve = { tool: "find", arguments: {}, happened: { "/status": "done" } }
 const parse = (policy: unknown) => parsePolicy(JSON.stringify(policy));
 
 test("a policy names the guarded tools, and has defaults", () => {
-  const pay = { namespace: "own", ...byRun, onCrash: "policy", timeoutMs: 1000 };
+  const pay = { namespace: "own", ...byRun, onCrash: "policy", keyArgument: "/key", timeoutMs: 1000 };
   const policy = parse({ namespace: "mcp-tools", tools: { refund: tool, pay } });
   expect(policy.get("refund")).toEqual({
     namespace: "mcp-tools",
@@ -50,6 +50,8 @@ test.each<[unknown, string]>([
   [refund({ keyArgument: "/orderId/key" }), "tools.refund.keyArgument must not be"],
   [refund({ createdAt: "/at/time", keyArgument: "/at" }), "tools.refund.keyArgument must not be"],
   [refund({ key: undefined, ...byRun, onUnavailable: "proceed" }), 'onUnavailable "proceed" needs "key"'],
+  [refund({ onUnavailable: "proceed" }), 'tools.refund.onUnavailable needs "keyArgument"'],
+  [refund({ onCrash: "policy" }), 'tools.refund.onCrash needs "keyArgument"'],
   [resolving({ hapened: {} }), "tools.refund.resolve has the unknown member hapened"],
   [resolving({ happened: {} }), "tools.refund.resolve.happened must be an array of 1-16 JSON Pointers"],
   [resolving({ arguments: { id: { valeu: 1 } } }), "resolve.arguments.id has the unknown member valeu"],

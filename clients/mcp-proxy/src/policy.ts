@@ -108,12 +108,15 @@ function parseTool(path: string, value: unknown, shared: string | undefined): To
   return policy;
 }
 
-function checkTogether(path: string, { name, createdAt, keyArgument, onUnavailable }: ToolPolicy): void {
-  if (name.by === "run") {
-    // The number of a call in its step is known only to the service.
-    if (onUnavailable === "proceed") throw new UsageError(`${path}.onUnavailable "proceed" needs "key".`);
-    return;
-  }
+function checkTogether(path: string, policy: ToolPolicy): void {
+  const { name, createdAt, keyArgument, onCrash, onUnavailable } = policy;
+  // The number of a call in its step is known only to the service.
+  if (name.by === "run" && onUnavailable === "proceed")
+    throw new UsageError(`${path}.onUnavailable "proceed" needs "key".`);
+  const repeats = onCrash === "policy" ? "onCrash" : onUnavailable === "proceed" && "onUnavailable";
+  if (repeats && keyArgument === undefined)
+    throw new UsageError(`${path}.${repeats} needs "keyArgument": without it, the effect would be repeated.`);
+  if (name.by === "run") return;
   const naming = [...name.pointers, ...(createdAt === undefined ? [] : [createdAt])];
   const isWithin = (inner: string, outer: string) => `${inner}/`.startsWith(`${outer}/`);
   if (

@@ -11,8 +11,8 @@ import { messageOf } from "./failure.ts";
 import { type CallParams, errorResult, Guard, type McpRunner, type ToolResult, toolError } from "./guard.ts";
 import { HostTransport } from "./host-transport.ts";
 import type { ProxyPolicy, ToolPolicy } from "./policy.ts";
-import { checkTools, withoutKeyArguments } from "./tool-check.ts";
-import { connectUpstream, type UpstreamAddress } from "./upstream.ts";
+import { checkTools, type Tool, withoutKeyArguments } from "./tool-check.ts";
+import { connectUpstream, isSessionEnd, type UpstreamAddress } from "./upstream.ts";
 import { UpstreamRequests } from "./upstream-requests.ts";
 
 /** More guarded calls at once are refused. */
@@ -24,7 +24,7 @@ const NOT_CALLED: ReadonlySet<number> = new Set([
   ErrorCode.MethodNotFound,
   ErrorCode.InvalidParams,
 ]);
-/** How long the server may take to list its tools, in milliseconds. */
+/** How long the server may take to list its tools, or to begin a session, in milliseconds. */
 const LIST_TIMEOUT_MS = 60_000;
 /** The method of the calls that are guarded. */
 const TOOL_CALL = "tools/call";
@@ -44,11 +44,11 @@ export interface ProxyOptions {
  * Passes the messages of Model Context Protocol between a host, on standard input and output, and an upstream server, both
  * ways and unchanged, but for the arguments that it writes itself: the host does not see them in the server's tools. Calls of
  * guarded tools wait for their claim, and all calls of tools until the policy is compared with the server's tools. Resolves
- * when the host has closed standard input and the guarded calls have ended, or when the upstream server has closed.
+ * when the host has closed standard input and the guarded calls have ended.
  *
  * A guarded call has an id of the proxy's own at the server, so that no other answer can be taken for its answer.
  *
- * @throws UsageError if the server does not have a tool of the policy; the error of a server that can't be started.
+ * @throws UsageError if the policy does not fit the server's tools; Error if the server can't be started, or has ended.
  */
 export async function runProxy(options: ProxyOptions): Promise<void> {
   const proxy = new McpProxy(options);
@@ -61,20 +61,25 @@ class McpProxy {
   readonly #policy: ProxyPolicy;
   readonly #guard: Guard;
   readonly #warn: (text: string) => void;
-  readonly #requests = new UpstreamRequests((message) => this.#upstream.send(message));
+  readonly #requests = new UpstreamRequests((message) => this.#send(message));
   /** The guarded calls, by the host's ids. */
   readonly #cancels = new Map<RequestId, GuardedCall>();
   readonly #calls = new Set<Promise<unknown>>();
   readonly #ended: Promise<void>;
   #end: () => void = () => {};
   #isEnding = false;
-  #initializeId: RequestId | undefined;
+  /** As the host began the session. */
+  #initialize: JSONRPCRequest | undefined;
+  #renewal: Promise<void> | undefined;
   #checked: Promise<boolean> | undefined;
+  #offered: ReadonlyMap<string, Tool> = new Map();
+  /** How the server's process has ended. */
+  #exit = "";
   #refusal: unknown;
 
   constructor({ onceward, policy, upstream, warn }: ProxyOptions) {
     this.#policy = policy;
-    this.#guard = new Guard(onceward, policy);
+    this.#guard = new Guard(onceward, policy, warn);
     this.#warn = warn;
     this.#ended = new Promise((resolve) => {
       this.#end = () => {
@@ -93,9 +98,14 @@ class McpProxy {
     this.#upstream.onerror = (error) => this.#warn(`onceward: from the server: ${error.message}\n`);
     this.#upstream.onclose = () => {
       this.#requests.failAll("the server closed");
+      if (!this.#isEnding) this.#refusal ??= new Error(`the server has ended${this.#exit}`);
       this.#end();
     };
     await this.#upstream.start();
+    // The SDK does not say how its process ends.
+    Reflect.get(this.#upstream, "_process")?.once("exit", (code: number | null, signal: string | null) => {
+      this.#exit = `, by ${signal ?? `exit code ${code}`}`;
+    });
     await this.#host.start();
     await this.#ended;
     // An effect that has begun is stored, although no one waits for it.
@@ -112,7 +122,7 @@ class McpProxy {
 
   async #fromHostMethod(message: JSONRPCRequest | JSONRPCNotification): Promise<void> {
     const { method } = message;
-    if (method === "initialize" && "id" in message) this.#initializeId = message.id;
+    if (method === "initialize" && "id" in message) this.#initialize = message;
     if (method === "notifications/cancelled" && this.#cancel(message)) return;
     // A server may be less strict than the protocol: what it could take for a call does not pass unguarded.
     if (method.trim().toLowerCase() === TOOL_CALL) {
@@ -172,8 +182,11 @@ class McpProxy {
     this.#checked ??= checkTools(this.#policy, (params) =>
       this.#requests.ask({ method: "tools/list", params }, LIST_TIMEOUT_MS),
     ).then(
-      (line) => {
-        this.#warn(line);
+      (offered) => {
+        this.#offered = offered;
+        const names = [...this.#policy.keys()].join(", ");
+        const passed = offered.size - this.#policy.size;
+        this.#warn(`onceward: guarded: ${names}; ${passed} other tools pass through\n`);
         return true;
       },
       (error) => {
@@ -192,7 +205,7 @@ class McpProxy {
 
   #fromUpstream(message: JSONRPCMessage): void {
     if (!("method" in message) && message.id !== undefined) {
-      if ("result" in message && message.id === this.#initializeId) this.#noteVersion(message.result);
+      if ("result" in message && message.id === this.#initialize?.id) this.#noteVersion(message.result);
       if (this.#requests.answer(message.id, message)) return;
     }
     if ("method" in message && message.method === TOOLS_CHANGED) this.#checked = undefined;
@@ -202,7 +215,6 @@ class McpProxy {
 
   /** The HTTP transport sends the version with each later request. */
   #noteVersion({ protocolVersion }: Readonly<Record<string, unknown>>): void {
-    this.#initializeId = undefined;
     if (typeof protocolVersion === "string") this.#upstream.setProtocolVersion?.(protocolVersion);
   }
 
@@ -260,8 +272,9 @@ class McpProxy {
           });
           if ("result" in answer) return finished(answer.result);
           refusal = { ...answer, id } as JSONRPCMessage;
-          const wasCalled = !("error" in answer && NOT_CALLED.has(answer.error.code));
-          throw wasCalled ? toolError(policy) : new NoEffectError("The server refused the call.");
+          if ("error" in answer && this.#wasNotCalled(params.name, answer.error.code))
+            throw new NoEffectError("The server refused the call.");
+          throw toolError(policy);
         },
         read: async (params) => {
           const answer = await ask(params);
@@ -276,9 +289,40 @@ class McpProxy {
     }
   }
 
+  /** Servers of the SDK before 1.21 refuse their own tool's result so, too, if it does not have the form of its outputSchema. */
+  #wasNotCalled(tool: string, code: number): boolean {
+    const hasForm = this.#offered.get(tool)?.outputSchema !== undefined;
+    return NOT_CALLED.has(code) && !(hasForm && code === ErrorCode.InvalidParams);
+  }
+
+  /** Sends a message upstream. If the server has ended the session, begins the next one before this rejects. */
+  async #send(message: JSONRPCMessage): Promise<void> {
+    try {
+      await this.#upstream.send(message);
+    } catch (error) {
+      const begins = "method" in message && message.method === "initialize";
+      if (isSessionEnd(error) && !begins) await this.#beginSession();
+      throw error;
+    }
+  }
+
+  /** Begins a session as the host began the last one. Never rejects: the next message tries again. */
+  #beginSession(): Promise<void> {
+    const { params } = this.#initialize ?? {};
+    this.#renewal ??= this.#requests
+      .ask({ method: "initialize", params }, LIST_TIMEOUT_MS)
+      .then(() => this.#upstream.send({ jsonrpc: "2.0", method: "notifications/initialized" }))
+      .catch((error) => this.#warn(`onceward: no new session: ${messageOf(error)}\n`))
+      .finally(() => {
+        this.#renewal = undefined;
+        this.#checked = undefined;
+      });
+    return this.#renewal;
+  }
+
   /** Sends a message upstream. Never rejects. */
   #toUpstream(message: JSONRPCMessage): Promise<void> {
-    return this.#upstream.send(message).catch((error) => {
+    return this.#send(message).catch((error) => {
       const text = `onceward: the server is unreachable: ${messageOf(error)}`;
       if ("method" in message && "id" in message)
         this.#toHost({

@@ -6,9 +6,3 @@ test("no more of a file is read than it may have", async () => {
     "The policy must have at most 1024 bytes.",
   );
 });
-
-test("a file that can't be read is named by its contents", async () => {
-  await expect(readTextFile("/nonexistent", "policy", 1024)).rejects.toThrow(
-    /^The policy can't be read: ENOENT.*\.$/,
-  );
-});

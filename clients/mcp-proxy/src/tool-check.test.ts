@@ -17,7 +17,13 @@ test("an argument for the key is found at any depth, and the host does not see i
   const left = { ...options, properties: { note: text }, required: ["note"] };
   const seen = withoutKeyArguments(policyOf({ keyArgument: "/options/key" }), { tools: [tool, other] });
   expect(seen).toEqual({
-    tools: [pay({ properties: { order: text, options: left }, required: ["options"] }), other],
+    tools: [
+      {
+        ...pay({ properties: { order: text, options: left }, required: ["options"] }),
+        _meta: { "onceward/guarded": true },
+      },
+      other,
+    ],
   });
 });
 
@@ -42,6 +48,18 @@ test.each([
 ])("a policy does not fit a tool whose argument for the key %s", async (_, inputSchema) => {
   await expect(check({ keyArgument: "/key" }, pay(inputSchema))).rejects.toThrow(
     "tools.pay.keyArgument /key",
+  );
+});
+
+test.each(["key", "ignore"])("the pointers of %s are arguments of the tool, or may be", async (member) => {
+  const refused = `tools.pay.${member} /note/order`;
+  const checkWith = (note: unknown) =>
+    check({ [member]: ["/note/order"] }, pay({ properties: { order: text, note } }));
+  await expect(checkWith({ properties: { text } })).rejects.toThrow(refused);
+  for (const note of [{ properties: { order: text } }, {}, { properties: {}, anyOf: [] }])
+    await checkWith(note);
+  await expect(check({ [member]: ["/odrer"] }, pay({ properties: { order: text } }))).rejects.toThrow(
+    "/odrer",
   );
 });
 

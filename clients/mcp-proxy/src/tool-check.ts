@@ -7,22 +7,23 @@ import { type ProxyPolicy, valueAt } from "./policy.ts";
 const MAX_PAGES = 100;
 
 /** A tool, as the server lists it. */
-interface Tool {
+export interface Tool {
   readonly name?: unknown;
   readonly inputSchema?: unknown;
+  readonly outputSchema?: unknown;
 }
 
 /**
- * Compares a policy with the tools of the server, and returns a line that lists the guarded tools.
+ * Compares a policy with the tools of the server, and returns these by their names.
  *
  * @param ask sends a `tools/list` with these parameters. Resolves with the server's answer.
  * @throws UsageError for a tool of the policy that the server does not have, which would pass unguarded under its real name; for a
- *   `keyArgument` that the tool does not have, and for a tool of `resolve` that may write.
+ *   argument that the tool does not have, and for a tool of `resolve` that may write.
  */
 export async function checkTools(
   policy: ProxyPolicy,
   ask: (params: Readonly<Record<string, unknown>>) => Promise<JSONRPCMessage>,
-): Promise<string> {
+): Promise<ReadonlyMap<string, Tool>> {
   const offered = await toolsOf(ask);
   const missing = [...policy.keys()].filter((name) => !offered.has(name));
   if (missing.length > 0) {
@@ -31,15 +32,35 @@ export async function checkTools(
       `The server has no tool ${missing.join(", ")}, which the policy names. It has: ${known}.`,
     );
   }
-  for (const [name, { keyArgument, resolve }] of policy) {
-    if (keyArgument !== undefined) checkKeyArgument(name, keyArgument, offered.get(name)?.inputSchema);
+  for (const [name, { name: by, createdAt, ignore, keyArgument, resolve }] of policy) {
+    const inputSchema = offered.get(name)?.inputSchema;
+    if (keyArgument !== undefined) checkKeyArgument(name, keyArgument, inputSchema);
+    const named = by.by === "run" ? { ignore } : { key: by.pointers, createdAt, ignore };
+    for (const [member, pointers = []] of Object.entries(named))
+      for (const pointer of [pointers].flat())
+        if (!mayHave(inputSchema, pointer))
+          throw new UsageError(`tools.${name}.${member} ${pointer} ${NOT_LISTED}`);
     if (resolve !== undefined && valueAt(offered.get(resolve.tool), "/annotations/readOnlyHint") !== true)
       throw new UsageError(
         `tools.${name}.resolve.tool must be a tool that the server lists with readOnlyHint, is ${resolve.tool}.`,
       );
   }
-  const passed = offered.size - policy.size;
-  return `onceward: guarded: ${[...policy.keys()].join(", ")}; ${passed} other tools pass through\n`;
+  return offered;
+}
+
+const NOT_LISTED = 'is not among the "properties" of the tool\'s inputSchema.';
+
+/** Returns whether a tool may have this argument. References and combined schemas are not followed: these may have any. */
+function mayHave(inputSchema: unknown, pointer: string): boolean {
+  const parent = pointer.slice(0, pointer.lastIndexOf("/")).replaceAll("/", "/properties/");
+  const { properties, additionalProperties, ...more } = Object(
+    parent === "" ? inputSchema : valueAt(inputSchema, parent),
+  );
+  if (properties === undefined || ["$ref", "allOf", "anyOf", "oneOf"].some((name) => name in more))
+    return true;
+  return (
+    (parent !== "" && additionalProperties === true) || withoutArgument(inputSchema, pointer) !== undefined
+  );
 }
 
 function checkKeyArgument(tool: string, pointer: string, inputSchema: unknown): void {
@@ -48,21 +69,26 @@ function checkKeyArgument(tool: string, pointer: string, inputSchema: unknown): 
   // A tool for all calls of an API has an object of any members. At the top, a misspelt argument is still refused.
   const isOpen = Object(valueAt(inputSchema, parent)).additionalProperties === true;
   if (withoutArgument(inputSchema, pointer) === undefined && !isOpen)
-    throw new UsageError(`${path} is not among the "properties" of the tool's inputSchema.`);
+    throw new UsageError(`${path} ${NOT_LISTED}`);
   const { type, maxLength, format } = Object(valueAt(inputSchema, pointer.replaceAll("/", "/properties/")));
   const isText = type === undefined || [type].flat().includes("string");
   if (!isText || maxLength < DERIVED_KEY_LENGTH || format === "uuid")
     throw new UsageError(`${path} does not take a text of ${DERIVED_KEY_LENGTH} characters.`);
 }
 
-/** Returns a server's result as the host sees it: tools, if it lists them, do not have the arguments that the proxy writes. */
+/** By this member of `_meta`, the probe knows a guarded tool, whose argument for a key it may not see. */
+const GUARDED = { "onceward/guarded": true };
+
+/** Returns a server's result as the host sees it: guarded tools are marked, without the arguments that the proxy writes. */
 export function withoutKeyArguments<Result extends object>(policy: ProxyPolicy, result: Result): Result {
   const { tools }: { tools?: unknown } = result;
   if (!Array.isArray(tools)) return result;
   const seen = tools.map((tool) => {
-    const pointer = policy.get(`${tool?.name}`)?.keyArgument;
+    const guarded = policy.get(`${tool?.name}`);
+    if (guarded === undefined) return tool;
+    const pointer = guarded.keyArgument;
     const inputSchema = pointer && withoutArgument(tool.inputSchema, pointer);
-    return inputSchema ? { ...tool, inputSchema } : tool;
+    return { ...tool, ...(inputSchema && { inputSchema }), _meta: { ...tool._meta, ...GUARDED } };
   });
   return { ...result, tools: seen };
 }

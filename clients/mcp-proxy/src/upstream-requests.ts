@@ -42,7 +42,7 @@ export class UpstreamRequests {
     try {
       this.#send({ jsonrpc: "2.0", id, ...request }).catch((error) => {
         if (!wasNotSent(error)) return this.fail(id, messageOf(error));
-        this.#pending.get(id)?.reject(new NoEffectError(`The server is unreachable: ${messageOf(error)}.`));
+        this.#pending.get(id)?.reject(new NoEffectError(`The server did not take it: ${messageOf(error)}.`));
       });
       return await answered;
     } finally {

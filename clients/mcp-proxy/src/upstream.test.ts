@@ -69,4 +69,6 @@ test("a message to a port without a server, or to a process that has ended, was 
   const ends = await Promise.allSettled([transport, process].map((each) => each.send(REQUEST)));
   expect(ends.map((end) => end.status === "rejected" && wasNotSent(end.reason))).toEqual([true, true]);
   expect(wasNotSent(new TypeError("fetch failed", { cause: { code: "UND_ERR_SOCKET" } }))).toBe(false);
+  const refused = [401, 403, 404, 429, 500, 503].map((code) => wasNotSent({ code }));
+  expect(refused).toEqual([true, true, true, true, false, false]);
 });

@@ -34,9 +34,12 @@ export function connectUpstream(
     return new StdioClientTransport({ command, args: [...args], env: { ...env } });
   }
   const watching = async (url: string | URL, init?: RequestInit): Promise<Response> => {
-    const response = await fetch(url, init);
+    const { id: request, method } = requestOf(init?.body);
+    const sent = new Headers(init?.headers);
+    // The SDK sends the id of a session that has ended.
+    if (method === "initialize") sent.delete("mcp-session-id");
+    const response = await fetch(url, { ...init, headers: sent });
     if (response.body === null) return response;
-    const request = requestIdOf(init?.body);
     const ended = () => {
       if (request !== undefined) setTimeout(() => onStreamEnd(request), PARSING_GRACE_MS).unref();
     };
@@ -53,17 +56,26 @@ export function connectUpstream(
 const NO_PROCESS = "Not connected";
 /** The codes of errors before there is a connection. */
 const NO_CONNECTION = ["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "UND_ERR_CONNECT_TIMEOUT"];
+/** The HTTP status by which a server says that it does not know the session. */
+const NO_SESSION = 404;
+/** The statuses that refuse a request before a method is called. */
+const REFUSED = [401, 403, NO_SESSION, 429];
 
-/** Returns whether a message whose sending failed with this error surely did not reach the server. */
+/** Returns whether a message whose sending failed with this error surely did not reach the server's tools. */
 export function wasNotSent(error: unknown): boolean {
-  const { message, cause } = Object(error);
-  return message === NO_PROCESS || NO_CONNECTION.includes(Object(cause).code);
+  const { message, cause, code } = Object(error);
+  return message === NO_PROCESS || REFUSED.includes(code) || NO_CONNECTION.includes(Object(cause).code);
 }
 
-function requestIdOf(body: unknown): RequestId | undefined {
-  if (typeof body !== "string") return undefined;
-  const { id, method }: { id?: RequestId; method?: string } = JSON.parse(body);
-  return method === undefined ? undefined : id;
+/** Returns whether sending failed because the server has ended the session: the client has to begin another one. */
+export function isSessionEnd(error: unknown): boolean {
+  return Object(error).code === NO_SESSION;
+}
+
+/** Returns the id and the method of a request, if the body is one. */
+function requestOf(body: unknown): { readonly id?: RequestId; readonly method?: string } {
+  const message = typeof body === "string" ? JSON.parse(body) : {};
+  return message.method === undefined ? {} : message;
 }
 
 /**

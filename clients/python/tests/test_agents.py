@@ -105,7 +105,7 @@ def test_a_repeated_step_with_other_arguments_is_blocked(kind: str) -> None:
         agent.attempt(_refund())
         [blocked] = agent.attempt(_refund(arguments={"order": "7", "cents": 200}))
         assert _reason(blocked) == "ARGUMENTS_CHANGED"
-        assert str(blocked).startswith('NOT RUN. An earlier attempt of this step already called the tool "re')
+        assert str(blocked).endswith("call the tool in your next step.")
         assert len(agent.effects) == 1
 
 
@@ -140,23 +140,11 @@ def test_a_call_that_is_known_not_to_have_happened_runs(kind: str) -> None:
         assert agent.attempt(_refund(), resolve=lambda claim, call: DidNotHappen()) == ["done 2"]
 
 
-@pytest.mark.parametrize("on_crash", ["hold", "policy"])
-def test_a_tool_that_can_not_know_its_outcome_is_blocked(kind: str, on_crash: Any) -> None:
-    with TestingOnceward(policy=TestingPolicy(on_lease_expiry="HOLD")) as testing:
-        agent = Agent(testing, kind)
-        unknown = OutcomeUnknownError("the bank timed out")
-        [blocked] = agent.attempt(_refund(), fails=unknown, on_crash=on_crash)
-        assert _reason(blocked) == "AMBIGUOUS"
-        testing.advance(30_000)
-        [blocked] = agent.attempt(_refund(), on_crash=on_crash)
-        assert _reason(blocked) == "AMBIGUOUS"
-        assert len(agent.effects) == 1
-
-
 def test_a_tool_that_was_interrupted_is_blocked(kind: str) -> None:
     caused = RuntimeError("refund failed")
     caused.__cause__ = OutcomeUnknownError("the bank timed out")
     for fails, options in (
+        (caused.__cause__, {"on_crash": "policy"}),
         (TimeoutError("the bank"), {}),
         (caused, {}),
         (RuntimeError("connection reset"), {"on_error": "unknown"}),
@@ -224,14 +212,6 @@ def test_with_policy_the_namespace_decides(kind: str) -> None:
         assert agent.attempt(_refund(), on_crash="policy") == ["done 2"]
 
 
-def test_a_tool_that_failed_runs_again(kind: str) -> None:
-    with TestingOnceward(policy=TestingPolicy(on_lease_expiry="HOLD")) as testing:
-        agent = Agent(testing, kind)
-        error = ConnectionError("the bank is down")
-        assert agent.attempt(_refund(), fails=error) == [error]
-        assert agent.attempt(_refund()) == ["done 2"]
-
-
 def test_an_error_of_a_held_call_is_not_the_program_s_to_classify(kind: str) -> None:
     with TestingOnceward() as testing:
         agent = Agent(testing, kind)
@@ -245,6 +225,8 @@ def test_a_key_of_the_operation_s_own_is_recognised_in_a_later_step(kind: str) -
     with TestingOnceward() as testing:
         agent = Agent(testing, kind)
         assert agent.attempt(_refund(key="order-7"), _refund(step=5, key="order-7")) == ["done 1", "done 1"]
+        [changed] = agent.attempt(_refund(key="order-7", arguments={}))
+        assert _reason(changed) == "ARGUMENTS_CHANGED" and "next step" not in str(changed)
 
 
 def test_a_call_is_blocked_while_the_service_is_unavailable(kind: str) -> None:
@@ -252,6 +234,25 @@ def test_a_call_is_blocked_while_the_service_is_unavailable(kind: str) -> None:
         testing.fail_next("Lookup", "DATABASE_UNAVAILABLE", times=100)
         [blocked] = Agent(testing, kind).attempt(_refund(), timeout_ms=1)
         assert _reason(blocked) == "UNAVAILABLE"
+
+
+def test_with_proceed_a_call_with_its_own_key_runs_unless_it_may_have_begun(kind: str) -> None:
+    with TestingOnceward() as testing:
+        agent = Agent(testing, kind)
+        testing.fail_next("Claim", "DATABASE_UNAVAILABLE", times=100)
+        away: Any = {"on_unavailable": "proceed", "timeout_ms": 1}
+        assert agent.attempt(_refund(key="order-7"), **away) == ["done 1"]
+        outcomes = agent.attempt(*[_refund(key="order-8")] * 2, fails=TimeoutError(), **away)
+        assert [_reason(outcome) for outcome in outcomes] == ["AMBIGUOUS", "UNAVAILABLE"]
+        testing.fail_next("Lookup", "DATABASE_UNAVAILABLE", times=100)
+        assert [_reason(each) for each in agent.attempt(_refund(), **away)] == ["UNAVAILABLE"]
+        assert len(agent.effects) == 2
+
+
+def test_a_call_whose_outcome_is_known_to_be_unknown_does_not_wait(kind: str) -> None:
+    with TestingOnceward() as testing:
+        outcomes = Agent(testing, kind).attempt(_refund(), _refund(step=2), fails=TimeoutError())
+        assert [_reason(outcome) for outcome in outcomes] == ["AMBIGUOUS"] * 2
 
 
 def test_a_function_gets_the_key_in_a_parameter_that_frameworks_do_not_see() -> None:
@@ -319,6 +320,9 @@ def test_the_text_of_a_blocked_call_is_the_output_of_a_guarded_function() -> Non
         assert refund(2, "7").startswith("7 5")
         testing.fail_next("Claim", "KEY_TOO_OLD")
         assert refund(3, "7").startswith("OUTCOME UNKNOWN.")
+        key_of: Any = {"7": "refund:7"}.get
+        with pytest.raises(InvalidRequestError, match="the key of str must be 1-255 bytes"):
+            once_tool(run, key=key_of, name="str")(lambda order: None)("8")
 
 
 @pytest.mark.parametrize(
@@ -326,7 +330,6 @@ def test_the_text_of_a_blocked_call_is_the_output_of_a_guarded_function() -> Non
     [
         ({"run_id": ""}, "run_id"),
         ({"on_crash": "no"}, "on_crash"),
-        ({"on_unavailable": "proceed"}, "on_unavailable"),
         ({"lease_ms": 1}, "lease_ms"),
     ],
 )

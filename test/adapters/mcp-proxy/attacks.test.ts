@@ -78,24 +78,6 @@ test("a policy with an unknown tool is refused at the start, and no call passes"
   expect(await called()).toEqual([]);
 });
 
-test("the guarded tools are listed at the start", async () => {
-  const { stderr } = await newHost();
-  await expect.poll(stderr).toContain("onceward: guarded: refund; 1 other tools pass through\n");
-});
-
-test("large numbers reach the server as they were sent, and are keys of their own", async () => {
-  const { call, answerTo, called } = await newHost();
-  for (const [id, order] of ["9007199254740992", "9007199254740993"].entries()) {
-    call(id + 1, `{"order":${order}}`);
-    await answerTo(id + 1);
-  }
-  const lines = await called();
-  expect(lines.map((line) => /"order":(\d+)/.exec(line)?.[1])).toEqual([
-    "9007199254740992",
-    "9007199254740993",
-  ]);
-});
-
 test("a second call with the id of one in flight is refused, and neither gets the other's answer", async () => {
   const { call, answers, answerTo, called } = await newHost();
   call(1, '{"order":"a","mode":"never"}');
@@ -123,9 +105,12 @@ test("what a lenient server could take for a guarded call does not reach it", as
   call(1, '{"order":"7"}', "", "Tools/Call");
   call(2, '{"order":"7"}', "", "tools/call", "Refund");
   send('{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":["refund"]}}');
-  for (const id of [1, 2, 3]) await answerTo(id);
-  expect(answers.slice(1).map(({ error }) => error?.message)).toEqual(
-    [1, 2, 3].map(() => expect.stringContaining("NOT RUN")),
+  send(`[{"jsonrpc":"2.0","id":5,"method":"tools/call",${params}}]`);
+  for (const id of [1, 2, 3, 5]) await answerTo(id);
+  call(6, '{"order":"\\ud800"}');
+  await answerTo(6);
+  expect(answers.slice(1).map((answer) => JSON.stringify(answer))).toEqual(
+    [1, 2, 3, 5, 6].map(() => expect.stringContaining("NOT RUN")),
   );
   expect(stderr()).toContain("without an id is dropped");
   // A tool that is not guarded passes.
@@ -135,24 +120,31 @@ test("what a lenient server could take for a guarded call does not reach it", as
 });
 
 test.each([
-  [-32603, "an internal error", 1],
-  [-32001, "a time-out of the server", 1],
-  [-32602, "arguments that are not valid", 2],
+  [-32603, "an internal error", 1, "refund"],
+  [-32001, "a time-out of the server", 1, "refund"],
+  [-32602, "arguments that are not valid", 2, "refund"],
+  [-32602, "perhaps a result that is not of its form", 1, "Other"],
 ])(
   "after the error %i, %s, the tool is called %i times by two calls",
-  async (mode, _, times) => {
-    const { call, answers, answerTo, called } = await newHost();
+  async (mode, _, times, tool) => {
+    const { call, answers, answerTo, called } = await newHost(tool, { leaseMs: 60_000 });
     for (const id of [1, 2]) {
       call(id, `{"order":"a","mode":${mode}}`);
-      await expect.poll(() => answers.some((answer) => answer.id === id), { timeout: 40_000 }).toBe(true);
+      await answerTo(id);
     }
-    await answerTo(2);
     expect(await called()).toHaveLength(times);
     expect(answers[1]?.error?.message).toBe("no");
     if (times === 1) expect(JSON.stringify(answers.at(-1))).toContain("OUTCOME UNKNOWN");
   },
   60_000,
 );
+
+test("a server that ends is named, with how it ended", async () => {
+  const { call, exited, stderr } = await newHost();
+  call(1, '{"order":"a","mode":"die"}');
+  expect((await exited)[0]).toBe(1);
+  expect(stderr()).toContain("the server has ended, by exit code 3");
+});
 
 test("a guarded call as a task is refused, and the handle of a task is not stored as a result", async () => {
   const { call, answers, answerTo, called } = await newHost();
@@ -189,14 +181,8 @@ test("no list of tools has the argument for the key; a tool that loses it is ref
   send('{"jsonrpc":"2.0","id":1,"method":"tools/list"}');
   send('{"jsonrpc":"2.0","id":2,"method":"tools/list","params":{"cursor":"2"}}');
   for (const id of [1, 2]) await answerTo(id);
-  const schemas = answers.slice(1).flatMap(({ result }) => result?.tools);
-  expect(schemas).toEqual([
-    {
-      name: "Other",
-      inputSchema: { properties: { options: { properties: { key: {} }, required: ["key"] } } },
-    },
-    { name: "refund", inputSchema: { properties: { options: { properties: {}, required: [] } } } },
-  ]);
+  const [other, refund] = answers.slice(1).map(({ result }) => JSON.stringify(result?.tools));
+  expect([other, refund]).toEqual([expect.stringContaining('"key"'), expect.not.stringContaining('"key"')]);
   initialized();
   call(3, '{"order":9007199254740993,"mode":"change","options":{"key":"the model\'s","cents":0.10}}');
   await answerTo(3);

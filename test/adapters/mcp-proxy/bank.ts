@@ -21,6 +21,7 @@ function newServer(): McpServer {
 
   server.registerTool("refund", { inputSchema: order }, ({ order: id }) => {
     appendFileSync(ledger, `refund ${id}\n`);
+    if (id === "the session's last") sessions.clear();
     return textOf(`refunded ${id}`);
   });
   server.registerTool("hang", { inputSchema: order }, async ({ order: id }, { signal }) => {
@@ -83,8 +84,10 @@ if (transport === "stdio") {
       response.writeHead(401).end();
       return;
     }
-    const session = sessions.get(String(request.headers["mcp-session-id"])) ?? (await newSession());
-    await session.handleRequest(request, response);
+    const id = request.headers["mcp-session-id"];
+    const session = id === undefined ? await newSession() : sessions.get(`${id}`);
+    if (session === undefined) response.writeHead(404).end();
+    else await session.handleRequest(request, response);
   });
   listener.listen(0, "127.0.0.1", () => {
     const address = listener.address();

@@ -4,11 +4,12 @@ import { createInterface } from "node:readline";
 /**
  * A server of Model Context Protocol that does not follow it: `lax-server.ts LEDGER`. It has the tools `refund` and
  * `Other` on two pages, takes methods in any case, and keeps each line that it reads in the ledger. A call's argument `mode` says how
- * it answers: `task` with the handle of a task, `twice` with two answers, `never` not at all, a number with an error of this code,
+ * it answers: `die` by its end, `task` with the handle of a task, `twice` with two answers, `never` not at all, a number with an error of this code,
  * `change` after it has changed its tools.
  */
 const [ledger = ""] = process.argv.slice(2);
-let inputSchema: object = { properties: { options: { properties: { key: {} }, required: ["key"] } } };
+const options = { properties: { key: {} }, required: ["key"] };
+let inputSchema: object = { properties: { order: {}, options } };
 
 for await (const line of createInterface({ input: process.stdin })) {
   appendFileSync(ledger, `${line}\n`);
@@ -20,10 +21,11 @@ for await (const line of createInterface({ input: process.stdin })) {
     answer(
       params?.cursor === "2"
         ? { tools: [{ name: "refund", inputSchema }] }
-        : { tools: [{ name: "Other", inputSchema }], nextCursor: "2" },
+        : { tools: [{ name: "Other", inputSchema, outputSchema: {} }], nextCursor: "2" },
     );
   if (method.toLowerCase() !== "tools/call") continue;
   const { mode } = params.arguments;
+  if (mode === "die") process.exit(3);
   if (mode === "change") {
     inputSchema = { $ref: "#/$defs/Refund" };
     process.stdout.write('{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\n');

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, onTestFinished, test } from "vitest";
 import { readEndpoint } from "../../../clients/cli/src/probe/endpoint.ts";
+import { LIST } from "../../../clients/cli/src/probe/mcp/lint.ts";
 import { probeServer, SERVER_CHECKS } from "../../../clients/cli/src/probe/mcp/probe-server.ts";
 import type { Report } from "../../../clients/cli/src/probe/probe.ts";
 import * as sdk from "../../../clients/mcp-proxy/src/index.ts";
@@ -29,8 +30,7 @@ const OF_SERVICE: Readonly<Record<string, string>> = {
 
 /** Starts a server that breaks one promise. Returns what can be said about its tool. */
 async function mutant(kind: "stdio" | "http", fault: string) {
-  const ofService = kind === "http" && fault === "call.restart" ? "error.restart" : OF_SERVICE[fault];
-  const origin = await startService(ofService);
+  const origin = await startService(OF_SERVICE[fault]);
   const said = {
     ...{ tools: ["create_charge"], allowWrites: true, lateMs: 0 },
     body: '{"order":"{{id}}"}',
@@ -75,13 +75,25 @@ test.each(SERVER_CHECKS.map(({ id }) => id))(
   },
 );
 
-test.each(["repeated", "twins", "restart", "other-arguments"])(
-  "call.%s fails over HTTP, too",
-  async (name) => {
-    const id = `call.${name}`;
-    expect(await failuresOf("http", id, [id])).toMatchObject([{ id, kind: "failed" }]);
-  },
-);
+test("names that create are told from those that change or read, and a key from its tool's text", () => {
+  const judge = (id: string, names: string, more: object = {}) => {
+    const tools = names.split(" ").map((name) => ({ name, ...more }));
+    return LIST.find((check) => check.id === id)?.judge(tools);
+  };
+  const created = "transfer_funds capturePayment payout withdraw wire subscribe notifyUser email_customer";
+  expect(judge("list.no-key", created)).toMatchObject({ detail: created.replaceAll(" ", "; ") });
+  const others = "transfer_issue withdraw_offer subscribeToIssue assignIssue get_payment share-email";
+  expect(judge("list.no-key", others)).toMatchObject({ kind: "passed" });
+  const more = {
+    description: "Pays.\nGenerate a random UUID.",
+    inputSchema: { properties: { requestId: {} } },
+  };
+  expect(judge("list.key-by-model", "pay", more)).toMatchObject({
+    detail: expect.stringContaining("a random"),
+  });
+  const hint = { annotations: { readOnlyHint: true } };
+  expect(judge("list.read-only-hint", "send_invoice_preview", hint)).toMatchObject({ kind: "passed" });
+});
 
 test("our proxy before a server without keys passes every check of calls", async () => {
   const dir = await newDir();
@@ -105,8 +117,7 @@ test("our proxy before a server without keys passes every check of calls", async
     ONCEWARD_API_KEY: apiKey,
   };
   const [list, calls] = await probeServer(sdk, endpoint, { env, bounds: BOUNDS });
-  expect(failuresIn(list)).toMatchObject([{ id: "list.no-key", detail: "refund" }]);
-  expect([calls?.key, failuresIn(calls)]).toEqual(["the arguments", []]);
+  expect([failuresIn(list), calls?.key, failuresIn(calls)]).toEqual([[], "the arguments", []]);
 });
 
 test("the command calls no tool without --allow-writes, and reports each tool with its key", async () => {

@@ -10,7 +10,7 @@ from ._mapping import class_of, is_unavailable
 from .v1 import facts_pb2
 
 #: - AMBIGUOUS: an earlier attempt began and never reported its outcome: it may have had its effect.
-#: - ARGUMENTS_CHANGED: an earlier attempt of the same step called the tool with other arguments.
+#: - ARGUMENTS_CHANGED: an earlier attempt of the step or operation called the tool with other arguments.
 #: - IN_PROGRESS: another process runs the same call.
 #: - RESULT_UNAVAILABLE: the call was done before, and its value is no longer stored.
 #: - TOO_OLD: the call's key is older than the service remembers keys.
@@ -27,10 +27,9 @@ _TEXTS: dict[BlockedReason, str] = {
         "outcome, use that tool. Otherwise tell the user that a person has to check the operation {key}."
     ),
     "ARGUMENTS_CHANGED": (
-        "NOT RUN. An earlier attempt of this step already called the tool {tool} with other arguments, and "
-        "that call may have had its effect. Nothing ran now. Repeat the call with the arguments of the "
-        "first attempt to get its result. If this is a different and additional operation, call the tool "
-        "in your next step."
+        "NOT RUN. An earlier attempt already called the tool {tool} with other arguments, and that call may "
+        "have had its effect. Nothing ran now. Repeat the call with the arguments of the first attempt to "
+        "get its result. If this is a different and additional operation, {advice}."
     ),
     "IN_PROGRESS": (
         "STILL RUNNING. Another process is running this call of the tool {tool}. Nothing ran now. Call the "
@@ -61,8 +60,9 @@ class ToolBlockedError(Exception):
     The message is for the model: it says what is known of the effect, and what to do next.
     """
 
-    def __init__(self, reason: BlockedReason, tool: str, key: str) -> None:
-        super().__init__(_TEXTS[reason].format(tool=json.dumps(tool), key=json.dumps(key)))
+    def __init__(self, reason: BlockedReason, tool: str, key: str, *, of_step: bool = False) -> None:
+        advice = "call the tool in your next step" if of_step else "tell the user"
+        super().__init__(_TEXTS[reason].format(tool=json.dumps(tool), key=json.dumps(key), advice=advice))
         #: Why the tool did not run.
         self.reason = reason
         self.tool = tool

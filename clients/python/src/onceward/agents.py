@@ -82,8 +82,8 @@ class ToolCall:
     step: str | int
     #: The arguments: a JSON value. Their fingerprint is compared when the call is repeated.
     arguments: object
-    #: The operation's own key, if the arguments have one, such as an order's id: it replaces the run and the
-    #: step, so that a repeat in a later step or in another run is recognised, too.
+    #: The operation's own key, if the arguments have one, such as "refund:" and an order's id: it replaces
+    #: the run, the step and the tool, so that a repeat in a later step or in another run is recognised, too.
     key: str | None = None
     #: When the operation was created. Default: without ``key`` the run's, and with it the time in the key.
     key_created_at: datetime | None = None
@@ -104,7 +104,8 @@ class AgentRun:
     :param on_crash: what to do about a call whose process stopped after the tool began: "hold", so that it
         does not run again until its outcome is known, or "policy", so that the namespace's policy decides.
         Tools that save checkpoints of their own need "policy".
-    :param options: those of runs. ``resolve`` gets the claim and the call.
+    :param options: those of runs. ``resolve`` gets the claim and the call. ``on_unavailable="proceed"`` runs
+        a call only if it has its own ``key``, and unless this run knows that the tool may have begun.
     :raises InvalidRequestError: for an invalid option.
     """
 
@@ -121,8 +122,6 @@ class AgentRun:
         raise_if_any(text_violations("run_id", run_id, 1, MAX_KEY_BYTES))
         if on_crash not in ("hold", "policy"):
             raise refused_field("on_crash", 'must be "hold" or "policy"')
-        if options.get("on_unavailable") == "proceed":
-            raise refused_field("on_unavailable", "must be throw: a tool that has begun must be known")
         checked: Any = options
         self._timeout_ms = operation_of(namespace, "key", checked, onceward._defaults).timeout_ms
         self._onceward = onceward
@@ -135,7 +134,9 @@ class AgentRun:
         self._lock = threading.Lock()
         self._steps: OrderedDict[tuple[str | int, str], StepSlots] = OrderedDict()
         #: Calls with unknown outcomes: a later step that repeats one gets its key, and the key's time.
-        self._unknown: OrderedDict[tuple[str, bytes], tuple[str, datetime | None]] = OrderedDict()
+        self._unknown: OrderedDict[tuple[str, bytes], tuple[str, datetime | None, bool]] = OrderedDict()
+        #: The keys of the calls that this process runs.
+        self._running: set[str] = set()
 
     @property
     def is_asyncio(self) -> bool:
@@ -170,19 +171,27 @@ class AgentRun:
         violations = text_violations("tool", call.tool, 1, MAX_KEY_BYTES)
         if not isinstance(call.step, int):
             violations += text_violations("step", call.step, 1, MAX_KEY_BYTES)
+        if call.key is not None:
+            violations += text_violations(f"the key of {call.tool}", call.key, 1, MAX_KEY_BYTES)
         raise_if_any(violations)
         fingerprint = fingerprint_of(call.arguments)
         operation = (call.tool, fingerprint)
         slots, slot = None, None
+        earlier = self._unknown.get(operation)
         if call.key is not None:
             key, created_at = call.key, call.key_created_at
-        elif (known := self._unknown.get(operation)) is not None:
-            key, created_at = known
+        elif earlier is not None:
+            key, created_at, _ = earlier
         else:
             slots = self._slots_of(call)
             slot = yield from self._take(slots, call, fingerprint)
             key, created_at = slot.key, call.key_created_at or self._created_at
         attempt = _Attempt(call, key, created_at, fingerprint)
+        attempt.has_ended = earlier is not None and earlier[2] and earlier[0] == key
+        with self._lock:
+            attempt.may_have_begun = earlier is not None or key in self._running
+            if not attempt.may_have_begun:
+                self._running.add(key)
         try:
             value = yield from self._run(attempt, fn)
             if not attempt.is_unknown:
@@ -192,9 +201,12 @@ class AgentRun:
         finally:
             if slots is not None and slot is not None:
                 slots.release(slot)
-            if attempt.is_unknown:
-                with self._lock:
-                    _remember(self._unknown, operation, (key, created_at))
+            with self._lock:
+                if not attempt.may_have_begun:
+                    self._running.discard(key)
+                if attempt.is_unknown:
+                    stays = attempt.has_ended and self._holds and self._resolve is None
+                    _remember(self._unknown, operation, (key, created_at, stays))
 
     def _slots_of(self, call: ToolCall) -> StepSlots:
         name = (call.step, call.tool)
@@ -213,7 +225,7 @@ class AgentRun:
                 raise
             raise ToolBlockedError("UNAVAILABLE", call.tool, slots.key) from error
         if slot == "changed":
-            raise ToolBlockedError("ARGUMENTS_CHANGED", call.tool, slots.key)
+            raise ToolBlockedError("ARGUMENTS_CHANGED", call.tool, slots.key, of_step=True)
         if slot == "full":
             limit = f"must have at most {MAX_CALLS_PER_STEP} calls of the tool {call.tool}"
             raise refused_field("step", limit)
@@ -238,6 +250,8 @@ class AgentRun:
             "fingerprint": attempt.fingerprint,
             "key_created_at": attempt.key_created_at,
             "resolve": resolve if self._holds or self._resolve is not None else None,
+            **({"on_unavailable": "throw"} if attempt.may_have_begun else {}),
+            **({"wait_ms": 0} if attempt.has_ended else {}),
         }
         try:
             return (yield lambda: runner.run(self._namespace, attempt.key, guarded, **options))
@@ -279,6 +293,10 @@ class _Attempt:
     has_begun: bool = False
     #: Whether the outcome of the call is unknown, so that a later call with the same arguments is a repeat.
     is_unknown: bool = False
+    #: Whether this run knows that the tool may have begun.
+    may_have_begun: bool = False
+    #: Whether this attempt, or an earlier one of this run, has ended with an unknown outcome.
+    has_ended: bool = False
 
     def settle(self, error: BaseException) -> Any:
         """Returns the tool's value if only its storage failed.
@@ -291,7 +309,7 @@ class _Attempt:
                 return error.effect.value
             raise error.effect.error
         if isinstance(error, ClaimAbandoned):
-            self.is_unknown = True
+            self.is_unknown = self.has_ended = True
             cause = error.__cause__
             if cause is not None and not isinstance(cause, Exception):
                 raise cause
@@ -299,7 +317,7 @@ class _Attempt:
         reason = blocked_reason(error) if isinstance(error, OncewardError) and not self.has_begun else None
         if reason is None:
             raise error
-        raise self._blocked(reason) from error
+        raise self._blocked("AMBIGUOUS" if self.has_ended and reason == "IN_PROGRESS" else reason) from error
 
     def _blocked(self, reason: BlockedReason) -> ToolBlockedError:
         self.is_unknown = reason in ("AMBIGUOUS", "IN_PROGRESS", "TOO_OLD")
@@ -356,7 +374,7 @@ def once_tool(
 
             given = arguments.pop(context) if context is not None else None
             number = step(given) if key is None and step is not None else 0
-            own = None if key is None else key(*args, **kwargs)
+            own = None if key is None else key(*args, **kwargs) or ""
             run_of_call = run if isinstance(run, AgentRun) else run(given)
             if run_of_call.is_asyncio != is_coroutine_function(fn):
                 description = "must have a client for asyncio for a coroutine function, and only then"

@@ -23,6 +23,8 @@ const DEFAULT_TIMEOUT_MS = 15_000;
 interface OperationKey {
   readonly key: string;
   readonly createdAt: Date | undefined;
+  /** Whether its attempt ended in this process with an unknown outcome, so that no one runs it. */
+  readonly hasEnded?: boolean;
 }
 
 /**
@@ -37,6 +39,8 @@ export class AgentRun {
   readonly #unknown = new Map<string, OperationKey>();
   /** The keys of the calls that this process runs. */
   readonly #running = new Set<string>();
+  /** Whether a call with an unknown outcome remains so until a person decides. */
+  readonly #holds: boolean;
   /** The time of the keys that are made of the run. */
   readonly #createdAt: Date | undefined;
 
@@ -44,6 +48,7 @@ export class AgentRun {
   constructor(onceward: AgentRunner, options: AgentRunOptions) {
     this.#onceward = onceward;
     this.#options = options;
+    this.#holds = options.onCrash !== "policy" && options.resolve === undefined;
     this.#createdAt = options.runCreatedAt ?? keyTime(options.runId);
   }
 
@@ -66,11 +71,13 @@ export class AgentRun {
     const fingerprint = await fingerprintWithFiles(inputWith(null) ?? null);
     const operation = JSON.stringify([call.tool, base64Url(fingerprint)]);
     const { key, keyCreatedAt } = call;
-    const known = key === undefined ? this.#unknown.get(operation) : { key, createdAt: keyCreatedAt };
+    const earlier = this.#unknown.get(operation);
+    const known = key === undefined ? earlier : { key, createdAt: keyCreatedAt };
     const slot = known === undefined ? await this.#take(call, base64Url(fingerprint)) : undefined;
     const named = known ?? { key: `${slot?.key}`, createdAt: keyCreatedAt ?? this.#createdAt };
     const attempt = new Attempt(call, named.key, fingerprint);
-    const mayHaveBegun = this.#unknown.has(operation) || this.#running.has(named.key);
+    attempt.hasEnded = earlier?.hasEnded === true && earlier.key === named.key;
+    const mayHaveBegun = earlier !== undefined || this.#running.has(named.key);
     if (!mayHaveBegun) this.#running.add(named.key);
     const tool = (claim: Claim) => fn(claim, inputWith(claim.deriveKey(KEY_ARGUMENT_LABEL)));
     try {
@@ -80,7 +87,8 @@ export class AgentRun {
     } finally {
       if (!mayHaveBegun) this.#running.delete(named.key);
       if (slot !== undefined) slot.running--;
-      if (attempt.isUnknown) remember(this.#unknown, operation, named);
+      if (attempt.isUnknown)
+        remember(this.#unknown, operation, { ...named, hasEnded: attempt.hasEnded && this.#holds });
     }
   }
 
@@ -114,6 +122,7 @@ export class AgentRun {
       fingerprint,
       signal,
       ...(mayHaveBegun && { onUnavailable: "throw" as const }),
+      ...(attempt.hasEnded && { waitMs: 0 }),
       resolve: onCrash === "hold" ? resolveHeld(resolveCall) : resolveCall,
     };
     const tool = attempt.begin(fn);

@@ -2,6 +2,7 @@ import { checkFunction } from "../errors/violations.ts";
 import type { AgentRun } from "./agent-run.ts";
 import { hideArgument } from "./arguments.ts";
 import { signalOf } from "./claim-of.ts";
+import { checkToolNames } from "./options.ts";
 
 /** What this adapter reads of a message of the AI SDK (ModelMessage). */
 export interface AiSdkMessage {
@@ -54,6 +55,7 @@ export function aiSdkTools<Tools extends Readonly<Record<string, object>>>(
 ): Tools {
   const { step = countAssistantMessages, keys = {}, keyArguments = {} } = options;
   checkFunction("step", step);
+  checkToolNames(Object.keys(tools), { keys, keyArguments });
   const guarded = Object.entries(tools).map(([name, tool]) => {
     const execute: Execute | undefined = Reflect.get(tool, "execute");
     if (execute === undefined) return [name, tool];
@@ -67,7 +69,8 @@ export function aiSdkTools<Tools extends Readonly<Record<string, object>>>(
         tool: name,
         step: step(before),
         input,
-        key: keyOf?.(input),
+        // Without a key where one is expected, the call is refused.
+        key: keyOf && (keyOf(input) ?? ""),
         keyArgument,
         callId,
         response: messages,

@@ -15,6 +15,8 @@ export class Attempt {
   claim: Claim | undefined;
   /** Whether the outcome of the call is unknown, so that a later call with the same arguments is a repeat. */
   isUnknown = false;
+  /** Whether this attempt, or an earlier one of this process, has ended with an unknown outcome. */
+  hasEnded = false;
   #hasBegun = false;
 
   constructor(call: ToolCall, key: string, fingerprint: Uint8Array) {
@@ -60,10 +62,14 @@ export class Attempt {
       if (error.effect.status === "fulfilled") return error.effect.value;
       throw error.effect.reason;
     }
-    if (error instanceof ClaimAbandoned) throw this.#blocked("AMBIGUOUS");
+    if (error instanceof ClaimAbandoned) {
+      this.hasEnded = true;
+      throw this.#blocked("AMBIGUOUS");
+    }
     if (this.#hasBegun || !(error instanceof OncewardError)) throw error;
     const reason = blockedReason(error);
-    throw reason === undefined ? error : this.#blocked(reason, error);
+    if (reason === undefined) throw error;
+    throw this.#blocked(this.hasEnded && reason === "IN_PROGRESS" ? "AMBIGUOUS" : reason, error);
   }
 
   #blocked(reason: BlockedReason, cause?: OncewardError): ToolBlockedError {

@@ -4,7 +4,7 @@ import type { OncewardError } from "../errors/errors.ts";
  * Why a tool did not run, and returned no stored value either.
  *
  * - `AMBIGUOUS`: an earlier attempt began and never reported its outcome, so that it may have had its effect.
- * - `ARGUMENTS_CHANGED`: an earlier attempt of the same step called the tool with other arguments.
+ * - `ARGUMENTS_CHANGED`: an earlier attempt of the step or operation called the tool with other arguments.
  * - `IN_PROGRESS`: another process runs the same call.
  * - `RESULT_UNAVAILABLE`: the call was done before, and its value is no longer stored.
  * - `TOO_OLD`: the call's key is older than the service remembers keys, so that the call may have been done and forgotten.
@@ -29,14 +29,14 @@ export class ToolBlockedError extends Error {
   readonly key: string;
 
   constructor(reason: BlockedReason, { tool, key }: { tool: string; key: string }, cause?: OncewardError) {
-    super(textOf(reason, JSON.stringify(tool), JSON.stringify(key)), cause && { cause });
+    super(textOf(reason, JSON.stringify(tool), JSON.stringify(key), cause), cause && { cause });
     this.reason = reason;
     this.tool = tool;
     this.key = key;
   }
 }
 
-function textOf(reason: BlockedReason, tool: string, key: string): string {
+function textOf(reason: BlockedReason, tool: string, key: string, cause?: OncewardError): string {
   switch (reason) {
     case "AMBIGUOUS":
       return (
@@ -47,9 +47,10 @@ function textOf(reason: BlockedReason, tool: string, key: string): string {
       );
     case "ARGUMENTS_CHANGED":
       return (
-        `NOT RUN. An earlier attempt of this step already called the tool ${tool} with other arguments, and that call ` +
-        "may have had its effect. Nothing ran now. Repeat the call with the arguments of the first attempt to get its " +
-        "result. If this is a different and additional operation, call the tool in your next step."
+        `NOT RUN. An earlier attempt already called the tool ${tool} with other arguments, and that call may have had its ` +
+        "effect. Nothing ran now. Repeat the call with the arguments of the first attempt to get its result. If this is a " +
+        // The service compares the calls of an operation's own key, and the run those of a step.
+        `different and additional operation, ${cause ? "tell the user" : "call the tool in your next step"}.`
       );
     case "IN_PROGRESS":
       return (

@@ -3,6 +3,7 @@ import type { AgentRun } from "./agent-run.ts";
 import { hideArgument } from "./arguments.ts";
 import { ToolBlockedError } from "./blocked.ts";
 import { signalOf } from "./claim-of.ts";
+import { checkToolNames } from "./options.ts";
 
 /** A tool of `@langchain/core`, as `tool()` or a class makes it. */
 export interface LangChainTool {
@@ -68,6 +69,8 @@ export function langChainTools<Tool extends LangChainTool>(
   { step = langGraphStep, keys = {}, keyArguments = {} }: LangChainOptions = {},
 ): Tool[] {
   checkFunction("step", step);
+  const names = tools.map(({ name }) => name);
+  checkToolNames(names, { keys, keyArguments });
   const runOf = typeof run === "function" ? run : () => run;
   return tools.map((tool) => {
     const original = Reflect.get(tool as object, "_call") as Call;
@@ -82,7 +85,7 @@ export function langChainTools<Tool extends LangChainTool>(
         tool: tool.name,
         step: keyOf === undefined ? step(config) : 0,
         input,
-        key: keyOf?.(input),
+        key: keyOf && (keyOf(input) ?? ""),
         keyArgument,
         callId,
         response: responseOf(config.state, callId),

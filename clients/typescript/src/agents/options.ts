@@ -1,5 +1,5 @@
 import type { Violation } from "../errors/errors.ts";
-import { checkFunction, checkText, throwIfAny } from "../errors/violations.ts";
+import { checkFunction, checkText, refusedField, throwIfAny } from "../errors/violations.ts";
 import type { Onceward } from "../run/client.ts";
 import type { NamespaceDefaults } from "../run/namespace.ts";
 import type { ResolveFor } from "../run/resolution.ts";
@@ -53,8 +53,8 @@ export interface ToolCall extends CallOrigin {
   /** The arguments: a JSON value. Their fingerprint is compared when the call is repeated. */
   readonly input: unknown;
   /**
-   * The operation's own key, if the arguments have one, such as an order's id. It replaces the run and the step: a repeat in
-   * a later step or in another run is recognised, too. Default: the key of the run, the step and the tool.
+   * The operation's own key, if the arguments have one, such as `refund:` and an order's id. It replaces the run, the step and the
+   * tool: a repeat in a later step or in another run is recognised, too. Default: the key of the run, the step and the tool.
    */
   readonly key?: string | undefined;
   /**
@@ -88,9 +88,18 @@ export function checkAgentRunOptions(options: AgentRunOptions): void {
 }
 
 /** Checks the names of a call. @throws InvalidRequestError. */
-export function checkCall({ tool, step }: ToolCall): void {
+export function checkCall({ tool, step, key }: ToolCall): void {
   const violations: Violation[] = [];
   checkText(violations, "tool", tool, { minBytes: 1, maxBytes: MAX_KEY_BYTES });
   if (typeof step !== "number") checkText(violations, "step", step, { minBytes: 1, maxBytes: MAX_KEY_BYTES });
+  if (key !== undefined)
+    checkText(violations, `the key of ${tool}`, key, { minBytes: 1, maxBytes: MAX_KEY_BYTES });
   throwIfAny(violations);
+}
+
+/** Checks that options by tool name tools that there are. @throws InvalidRequestError. */
+export function checkToolNames(names: readonly string[], byTool: Readonly<Record<string, object>>): void {
+  for (const [option, named] of Object.entries(byTool))
+    for (const name of Object.keys(named))
+      if (!names.includes(name)) throw refusedField(`${option}.${name}`, "must have the name of a tool");
 }

@@ -3,7 +3,10 @@ import { holds, type Verdict } from "../verdict.ts";
 /** A tool as its server describes it. */
 export interface Tool {
   readonly name: string;
+  readonly description?: unknown;
   readonly inputSchema?: Schema;
+  /** Our proxy marks the tools that it guards. */
+  readonly _meta?: { readonly "onceward/guarded"?: unknown };
   readonly annotations?: { readonly readOnlyHint?: unknown; readonly idempotentHint?: unknown };
 }
 
@@ -45,13 +48,16 @@ const STAYS = /\b(?:same|re-?us\w+)\b.*\b(?:retr|again|repeat)|\bderiv/i;
 const COPIED = ["default", "const", "example", "examples"];
 /** Verbs by which a name says whether the tool creates something at each call, changes what there is, or reads. */
 const VERBS = {
-  create: /^(?:create|send|submit|purchase|buy|insert|append)$/,
+  create: /^(?:create|send|submit|purchase|buy|insert|append|notify|forward|donate|disburse)$/,
   change:
-    /^(?:update|delete|remove|cancel|edit|set|archive|add|upsert|capture|publish|merge|void|transfer|withdraw)$/,
+    /^(?:update|delete|remove|cancel|edit|set|share|archive|add|upsert|capture|publish|merge|void|transfer|withdraw)$/,
   read: /^(?:get|list|search|find|fetch|read|retrieve|show|describe|count|query|lookup|check|preview|validate|verify|calculate|estimate)$/,
 } as const;
 /** Also nouns. They are verbs that create where a name has no other verb, and begins with them, perhaps after a product's name. */
-const ALSO_NOUNS = /^(?:charge|refund|pay|post|reply)$/;
+const ALSO_NOUNS = /^(?:charge|refund|pay(?:out)?|post|reply|deposit|wire|debit|checkout|topup|email|sms)$/;
+/** Verbs that create if they are about money; alone, they may change or read. */
+const MOVES = /^(?:make|process|execute|initiate|issue|place|capture|transfer|withdraw|subscribe)$/;
+const MONEY = /^(?:payment|payout|fund|money|transfer|order|refund|charge)s?$/;
 
 export const LIST: readonly ListCheck[] = [
   check("list.no-key", "A tool that creates or sends has a key argument.", (tool) =>
@@ -59,8 +65,9 @@ export const LIST: readonly ListCheck[] = [
   ),
   check("list.key-by-model", "No description asks the model to make up a key.", (tool) =>
     keyFaults(tool, ({ schema: { description = "", format } }) => {
-      const text = `${description}${format === "uuid" ? " (format: uuid)" : ""}`;
-      return MADE_BY_MODEL.test(text) && !STAYS.test(text) && JSON.stringify(text.slice(0, 200));
+      const text = `${description}${format === "uuid" ? " (format: uuid)" : ""}\n${tool.description ?? ""}`;
+      const line = text.split("\n").find((each) => MADE_BY_MODEL.test(each));
+      return line !== undefined && !STAYS.test(text) && JSON.stringify(line.trim().slice(0, 200));
     }),
   ),
   check("list.key-default", "No key has a default, constant or example.", (tool) =>
@@ -73,7 +80,11 @@ export const LIST: readonly ListCheck[] = [
     createsWithoutKey(tool) && claims(tool, "idempotentHint") ? [""] : [],
   ),
   check("list.read-only-hint", "No tool with a name that writes has readOnlyHint.", (tool) =>
-    claims(tool, "readOnlyHint") && /create|change/.test(verbOf(tool) ?? "") ? [""] : [],
+    claims(tool, "readOnlyHint") &&
+    /create|change/.test(verbOf(tool) ?? "") &&
+    !/preview|query/i.test(tool.name)
+      ? [""]
+      : [],
   ),
 ];
 
@@ -115,7 +126,7 @@ export function keysOf(tool: Tool): readonly KeyArgument[] {
 }
 
 function createsWithoutKey(tool: Tool): boolean {
-  return creates(tool) && keysOf(tool).length === 0;
+  return creates(tool) && keysOf(tool).length === 0 && tool._meta?.["onceward/guarded"] !== true;
 }
 
 /** Whether each call of the tool creates or sends something, by its name or by its own hints. */
@@ -136,6 +147,8 @@ function verbOf({ name }: Tool): keyof typeof VERBS | undefined {
     .toLowerCase()
     .split(/[^a-z]+/);
   for (const [index, word] of words.entries()) {
+    const rest = words.slice(index + 1);
+    if (MOVES.test(word) && (words.length === 1 || rest.some((one) => MONEY.test(one)))) return "create";
     const kind = (["create", "change", "read"] as const).find((one) => VERBS[one].test(word));
     if (kind !== undefined) return kind === "create" && words[index + 1] === "or" ? "change" : kind;
   }
