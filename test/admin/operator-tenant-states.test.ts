@@ -51,7 +51,7 @@ describeAdministration("An operator", (world, transport) => {
     const { name } = tenant;
     const address = "https://new-home.example:50051";
     const invalid = (field: string) => ({ reason: "INVALID_REQUEST", fields: [field] });
-    expect(await errorOf(operator.redirectTenant({ name, address }))).toMatchObject(invalid("name"));
+    expect(await errorOf(operator.redirectTenant({ name, address }))).toMatchObject(invalid("address"));
     await world().database.query("update tenants set moving_since = now() where name = $1", [name]);
     for (const wrong of ["new-home", "unix:/run/onceward.sock", `${address}/v1`, "https://a:b@c.example"])
       expect(await errorOf(operator.redirectTenant({ name, address: wrong }))).toMatchObject(

@@ -91,6 +91,7 @@ test("a healthy database has no finding but those of its owner's role and of a m
       "pepper",
       "pooler",
       "connections",
+      "exports",
       "encryption_keys",
       "citus",
       "clocks",

@@ -74,7 +74,8 @@ async function exportUntil(
   });
 }
 
-const listTenants = {
+/** The tenants that have lines: the one of a name, or all. */
+export const listTenants = {
   name: "list_exported_tenants",
   text: "select id, name from tenants where $1::text is null or name = $1::text order by id",
 };

@@ -22,5 +22,5 @@ export const DOCTOR_WORK: ExplainedWork = {
   overARange: {
     "read overdue work": (pool) => readBacklog(pool),
   },
-  onOneRow: ["try_write"],
+  onOneRow: ["try_write", "read_export_slots"],
 };

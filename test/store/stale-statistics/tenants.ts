@@ -25,6 +25,7 @@ import {
   findTenantResources,
   listTenantResources,
 } from "../../../server/src/database/tenants/tenants.ts";
+import { listTenants } from "../../../server/src/history-export/export-history.ts";
 import { CROWDED_TENANT } from "../../support/database/crowded-tables.ts";
 import type { ExplainedWork } from "./explained-work.ts";
 import { BATCH, BATCH_ROWS, NO_DEADLINE, TENANTS } from "./rows.ts";
@@ -91,12 +92,14 @@ export const TENANTS_WORK: ExplainedWork = {
     "list labelled tenants": (pool) => findLabelledTenants(pool, BATCH_ROWS),
     "prune audit events": (pool) => pruneRows(pool, "audit_events", 0, BATCH_ROWS),
     "revoke API keys": (pool) => pool.run(revokeApiKeys, [CROWDED_TENANT]),
+    "list the tenants that an export has": (pool) => pool.run(listTenants, [null]),
   },
   onOneRow: [
     "insert_api_key",
     "revoke_api_key",
     "lock_tenant",
     "read_tenant_by_name",
+    "find_exported_tenant",
     "lock_tenant_by_name",
     "insert_tenant",
     "update_tenant",

@@ -5,9 +5,15 @@ import { Refusal } from "../../domain/refusal.ts";
 import { requireServed, type TenantResource } from "../../domain/tenant.ts";
 import { Violations } from "../../domain/violations.ts";
 
-/** @throws Refusal INVALID_REQUEST for a name that no tenant can have, or a reason that is too long. */
-export function checkNameAndReason({ name, reason }: Readonly<Record<"name" | "reason", string>>): void {
-  const violations = new Violations();
+/**
+ * Checks a request together with the violations that were found before.
+ *
+ * @throws Refusal INVALID_REQUEST for those, a name that no tenant can have, or a reason that is too long.
+ */
+export function checkNameAndReason(
+  { name, reason }: Readonly<Record<"name" | "reason", string>>,
+  violations = new Violations(),
+): void {
   violations.name("name", name);
   violations.prose("reason", reason, { maxBytes: MAX_REASON_BYTES });
   violations.throwIfAny();

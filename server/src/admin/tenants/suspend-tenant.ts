@@ -3,6 +3,7 @@ import type { Call } from "../../access/call.ts";
 import { updateTenant } from "../../database/tenants/tenants.ts";
 import { MAX_ADDRESS_BYTES } from "../../domain/limits.ts";
 import { invalidRequest } from "../../domain/refusal.ts";
+import { Violations } from "../../domain/violations.ts";
 import {
   RedirectTenantResponseSchema,
   ResumeTenantResponseSchema,
@@ -27,18 +28,21 @@ export const resumeTenant: OperatorRpc<"resumeTenant"> = async (request, call, p
 
 /** Has refusals of the calls of a tenant that has moved name the address at which it is served. */
 export const redirectTenant: OperatorRpc<"redirectTenant"> = async (request, call, parts) => {
-  const movedTo = request.address === "" ? undefined : originOf(request.address);
+  const violations = new Violations();
+  const movedTo = request.address === "" ? undefined : originOf(request.address, violations);
+  checkNameAndReason(request, violations);
   const change = { ...request, action: "RedirectTenant", state: "MOVING", notImported: false } as const;
   return create(RedirectTenantResponseSchema, await changeState(parts, call, { ...change, movedTo }));
 };
 
-/** Returns the origin of a URL as clients accept them. @throws Refusal INVALID_REQUEST. */
-function originOf(address: string): string {
+/** Returns the origin of a URL as clients accept them; undefined: a violation was added. */
+function originOf(address: string, violations: Violations): string | undefined {
   const url = URL.parse(address);
   if (url !== null && /^https?:$/.test(url.protocol) && url.href === `${url.origin}/`) {
     if (url.origin.length <= MAX_ADDRESS_BYTES) return url.origin;
   }
-  throw invalidRequest("address", "must be a URL such as https://onceward-2.example:50051, without a path");
+  violations.add("address", "must be a URL such as https://onceward-2.example:50051, without a path");
+  return undefined;
 }
 
 /** A request to suspend, to resume or to redirect a tenant. */
@@ -57,9 +61,11 @@ async function changeState({ pool, changes }: AdministrationParts, call: Call, c
   const { action, name, reason, state, movedTo } = change;
   const tenant = await pool.transaction(async (transaction) => {
     const was = await lockKeptTenant(transaction, name);
-    if (was.state === state && was.movedTo === movedTo) return was;
+    // A tenant that is not moving has no address to take back.
+    const isSame = was.state === state || (state === "MOVING" && movedTo === undefined);
+    if (isSame && was.movedTo === movedTo) return was;
     if (was.state === "MOVING") checkMoving(change);
-    else if (state === "MOVING") throw invalidRequest("name", "names a tenant that is not moving: export it");
+    else if (state === "MOVING") throw invalidRequest("address", "is for a moving tenant: export it first");
     await recordChange(transaction, call, {
       action,
       target: `tenant ${was.name}`,
