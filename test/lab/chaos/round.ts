@@ -79,13 +79,8 @@ export async function runRound(rig: Rig, options: RoundOptions): Promise<Round> 
   const scene = { rig, clients: fleet.clients, signal };
   const idleWatch = watchIdleTime();
   const beganMs = nowMs();
-  const { injections, failures } = await injectFaults(
-    schedule,
-    faults,
-    scene,
-    onProgress,
-    () => nowMs() > beganMs + durationMs,
-  );
+  const isOver = () => nowMs() > beganMs + durationMs;
+  const { injections, failures } = await injectFaults(schedule, faults, scene, onProgress, isOver);
   // Long enough to watch the recovery from the last fault.
   await untilMs(Math.max(beganMs + durationMs, nowMs() + LATEST_MS + MARGIN_MS), signal);
   const loadEndedAtMs = nowMs();

@@ -59,13 +59,8 @@ export async function runLateRound(rig: Rig, options: RoundOptions): Promise<Lat
   const turns = faults.map(takingTurns);
   const scene = { rig, clients: fleet.clients, signal };
   const beganMs = nowMs();
-  const { injections, failures } = await injectFaults(
-    schedule,
-    turns,
-    scene,
-    onProgress,
-    () => nowMs() > beganMs + durationMs,
-  );
+  const isOver = () => nowMs() > beganMs + durationMs;
+  const { injections, failures } = await injectFaults(schedule, turns, scene, onProgress, isOver);
   await untilMs(beganMs + durationMs, signal);
   const { journalPaths } = await fleet.stop();
   signal.throwIfAborted();
