@@ -79,6 +79,10 @@ test("a tenant is suspended, resumed and deleted, each for a reason that the aud
   );
   expect(await tenants("resume", "--reason", "paid", "--yes")).toMatchObject({ exit: 0 });
   expect(await shown()).toMatchObject({ state: "STATE_ACTIVE" });
+  expect(await tenants("redirect", "--reason", "moved", "--yes", "--to", "")).toMatchObject({ exit: 2 });
+  expect(await tenants("redirect", "--reason", "no move", "--yes", "--to", "none")).toMatchObject({
+    stdout: expect.stringMatching(/^Took back /),
+  });
   expect(await tenants("delete", "--reason", "moved away")).toMatchObject({ exit: 2 });
   expect(await tenants("delete", "--reason", "moved away", "--yes")).toMatchObject({ exit: 0 });
   const events = await cli.json("operator", "audit", "--tenant", name);

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { appendFile, readdir, readFile } from "node:fs/promises";
+import { appendFile, readdir, readFile, writeFile } from "node:fs/promises";
 import { createServer, type IncomingHttpHeaders } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -219,14 +219,19 @@ test("the stream tells the story of a key, and the command line retells it", {
     home.folder,
     ...args,
   ];
-  expect(await cli.json(...ask())).toMatchObject({
-    replayed: "1",
-    inProgress: "1",
-    calls: [{ requestId: "early" }, { requestId: "again" }],
-    events: told.slice(0, 5).map(([type, data]) => ({ type: `onceward.record.${type}`, data })),
-  });
+  const { tenants } = (await cli.json(...ask())) as { tenants: unknown };
+  expect(tenants).toMatchObject([
+    {
+      replayed: "1",
+      inProgress: "1",
+      calls: [{ requestId: "early" }, { requestId: "again" }],
+      events: told.slice(0, 5).map(([type, data]) => ({ type: `onceward.record.${type}`, data })),
+    },
+  ]);
   const text = (await cli(...ask("--wide"))).stdout;
-  expect(text).toMatch(/2 duplicates[\s\S]* released .* no money[\s\S]*The export reaches from /);
+  expect(text).toMatch(/2 duplicates[\s\S]* released .* no money[\s\S]*The export of .* reaches from /);
+  const unknown = ask().map((arg) => (arg === id.key ? "order-9" : arg));
+  expect(await cli(...unknown)).toMatchObject({ exit: 4, stdout: "" });
 });
 
 test("after a lost slot the stream says what it lacks", { timeout: 60_000 }, async () => {
@@ -252,21 +257,26 @@ test("after a lost slot the stream says what it lacks", { timeout: 60_000 }, asy
   await grant(home.connect(), { ...ORDER, key: "order-2" });
   await expect.poll(types, PATIENT).toEqual(["no_slot", "granted", "slot_lost", "granted"]);
   await home.end(again);
-  const { notes } = (await cliWith({}).json(
-    "records",
-    "history",
-    "charges",
-    "order-2",
-    "--from",
-    home.folder,
-  )) as {
-    notes: readonly string[];
-  };
-  expect(notes).toEqual([
-    expect.stringMatching(/:3 is damaged/),
-    expect.stringMatching(/^Events from .* may be missing/),
-    expect.stringMatching(/^The export reaches from/),
-  ]);
+  // Read first: later lines of another tenant, and of a former one with the same name.
+  const text = await readFile(join(home.folder, file), "utf8");
+  const line = text.split("\n").find((each) => each.includes("order-2")) ?? "";
+  const of = (source: string, year: string, tenant: string) =>
+    line
+      .replace(/"source":"[^"]*"/, `"source":"${source}"`)
+      .replace(/"time":"\d+/, `"time":"${year}`)
+      .replace(home.tenant.name, tenant);
+  const others = [of("/former", "2001", home.tenant.name), of("/other", "2999", "other")];
+  await writeFile(join(home.folder, "0.jsonl"), others.join("\n"));
+  const told = await cliWith({}).json("records", "history", "charges", "order-2", "--from", home.folder);
+  const reaches = expect.stringMatching(/^The export of .* reaches from/);
+  expect(told).toMatchObject({
+    tenants: [
+      { source: "/former", notes: [reaches] },
+      { notes: [expect.stringMatching(/^Events from 20.* to 20.* may be missing/), reaches] },
+      { source: "/other", tenant: "other", notes: [reaches] },
+    ],
+    notes: [expect.stringMatching(/:3 is damaged/)],
+  });
 });
 
 test("a transaction of 100,000 rows is exported, and a deleted tenant's apart", {

@@ -3,10 +3,11 @@ import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { create, fromJson, type JsonObject, type JsonValue } from "@bufbuild/protobuf";
 import { type GetKeyHistoryResponse, GetKeyHistoryResponseSchema } from "@onceward/client/proto";
-import { UsageError } from "./failure.ts";
+import { EXIT, Outcome, UsageError } from "./failure.ts";
 import { asJson, type Output } from "./output.ts";
 import { describeHistory } from "./record-text.ts";
 import { type Layout, renderTable } from "./table.ts";
+import { visible } from "./terminal.ts";
 
 /** Longer than the line of the largest result. */
 const MAX_LINE_CHARACTERS = 4 * 1024 * 1024;
@@ -14,16 +15,39 @@ const MAX_LINE_CHARACTERS = 4 * 1024 * 1024;
 /** An exported CloudEvent, as deploy/export.md describes it. A line that was written again has the same id. */
 interface ExportedEvent {
   readonly id: string;
+  readonly source: string;
   readonly type: string;
   readonly time: string;
   readonly data: JsonObject;
 }
 
+/** What one tenant's lines say. After a move, and if a name is used again, lines have another source. */
+class Story {
+  tenant = "";
+  /** The times of the first, the last and the line that was read last. */
+  times = { from: "", to: "", last: "" };
+  /** Calls are exported by the hash of their key, which only lines of its record tell. */
+  readonly hashes = new Set<JsonValue | undefined>();
+  readonly notes: string[] = [];
+  readonly history = create(GetKeyHistoryResponseSchema);
+  readonly found = new Map<string, ExportedEvent>();
+  readonly source: string;
+
+  constructor(source: string) {
+    this.source = source;
+  }
+
+  /** The events of the key, by time. */
+  get events(): readonly ExportedEvent[] {
+    return [...this.found.values()].sort((a, b) => Date.parse(a.time) - Date.parse(b.time));
+  }
+}
+
 /**
- * Prints what an export says of a key, without the service.
+ * Prints what an export says of a key, without the service: of each tenant that has it, the last exported one last.
  *
  * @param path a file, or a directory of them.
- * @throws UsageError if it cannot be read, or has the key of several tenants.
+ * @throws UsageError if it cannot be read; Outcome if no line has the key.
  */
 export async function showExported(
   path: string,
@@ -34,19 +58,36 @@ export async function showExported(
   const files = await listFiles(path).catch((cause: Error) => {
     throw new UsageError(cause.message);
   });
-  const { hash, notes } = await findKey(files, namespace, key);
-  const found = new Map<string, ExportedEvent>();
-  const history = create(GetKeyHistoryResponseSchema);
-  for await (const { event } of hash === undefined ? [] : readEvents(files)) {
-    if (event === undefined || event.data.keyHash !== hash) continue;
-    if (event.type === "onceward.calls.declined") addCalls(history, event.data);
-    else if (!found.has(event.id)) found.set(event.id, event);
+  const { stories, notes } = await findKey(files, namespace, key);
+  const told = stories.filter(({ hashes }) => hashes.size > 0);
+  if (told.length === 0) {
+    const all = [...notes, ...stories.flatMap((story) => story.notes)].join(" ");
+    throw new Outcome(EXIT.notFound, `No line has this key, so its repeated calls can't be matched. ${all}`);
   }
-  const events = [...found.values()].sort((a, b) => Date.parse(a.time) - Date.parse(b.time));
-  const json = asJson(GetKeyHistoryResponseSchema, history) as JsonObject;
-  output.value({ ...json, events, notes }, () =>
-    [describeHistory(history, output.layout), describeEvents(events, output.layout), ...notes, ""].join("\n"),
-  );
+  for await (const { event } of readEvents(files)) {
+    const story = told.find(({ source }) => source === event?.source);
+    if (event === undefined || !story?.hashes.has(event.data.keyHash)) continue;
+    if (event.type === "onceward.calls.declined") addCalls(story.history, event.data);
+    else if (!story.found.has(event.id)) story.found.set(event.id, event);
+  }
+  for (const { source, tenant, hashes } of stories) {
+    if (hashes.size === 0 && told.some((each) => each.tenant === tenant))
+      notes.push(`No line of ${visible(source)} has this key, so its repeated calls there can't be matched.`);
+  }
+  const json = ({ tenant, source, history, events, notes }: Story) => {
+    const calls = asJson(GetKeyHistoryResponseSchema, history) as JsonObject;
+    return { tenant, source, ...calls, events, notes };
+  };
+  output.value({ tenants: told.map(json), notes }, () => {
+    const texts = told.flatMap(({ tenant, source, history, events, notes }) => [
+      visible(`Tenant ${tenant} of ${source}:`),
+      describeHistory(history, output.layout),
+      describeEvents(events, output.layout),
+      ...notes,
+      "",
+    ]);
+    return [...texts, ...notes.map((note) => `${note}\n`)].join("\n");
+  });
 }
 
 async function listFiles(path: string): Promise<readonly string[]> {
@@ -55,26 +96,30 @@ async function listFiles(path: string): Promise<readonly string[]> {
   return names.sort().map((name) => join(path, name));
 }
 
-/** Returns the hash by which calls are exported, if a line tells it, and what the files lack. */
+/** Returns what is exported of each tenant, the last one last, with the hashes of the key, and what is damaged. */
 async function findKey(files: readonly string[], namespace: string, key: string) {
-  const hashes = new Set<JsonValue | undefined>();
+  const bySource = new Map<string, Story>();
   const notes: string[] = [];
-  let [from, to] = ["", ""];
   for await (const { event, place } of readEvents(files)) {
     if (event === undefined) {
       notes.push(`${place} is damaged, and skipped.`);
       continue;
     }
-    const { type, time, data } = event;
-    if (type === "onceward.history.gap" && to !== "")
-      notes.push(`Events from ${data.since ?? to} to ${data.until} may be missing: the export was away.`);
-    if (from === "" || time < from) from = time;
-    if (time > to) to = time;
-    if (data.namespace === namespace && data.key === key) hashes.add(data.keyHash);
+    const { source, type, time, data } = event;
+    const story = bySource.get(source) ?? new Story(source);
+    bySource.set(source, story);
+    const { from, to, last } = story.times;
+    if (type === "onceward.history.gap" && last !== "")
+      story.notes.push(visible(`Events from ${last} to ${data.until} may be missing: the export was away.`));
+    story.times = { from: from === "" || time < from ? time : from, to: time > to ? time : to, last: time };
+    story.tenant = `${data.tenant}`;
+    if (data.namespace === namespace && data.key === key) story.hashes.add(data.keyHash);
   }
-  if (hashes.size > 1) throw new UsageError("Several tenants have this key: give the directory of one.");
-  notes.push(from === "" ? "The export has no events." : `The export reaches from ${from} to ${to}.`);
-  return { hash: [...hashes][0], notes };
+  const stories = [...bySource.values()].sort((a, b) => Date.parse(a.times.to) - Date.parse(b.times.to));
+  for (const { notes, tenant, times } of stories)
+    notes.push(visible(`The export of ${tenant} reaches from ${times.from} to ${times.to}.`));
+  if (stories.length === 0) notes.push("The export has no events.");
+  return { stories, notes };
 }
 
 function describeEvents(events: readonly ExportedEvent[], layout: Layout): string {
@@ -133,7 +178,7 @@ async function* readEvents(files: readonly string[]) {
 function parseEvent(line: string): ExportedEvent | undefined {
   try {
     const event = JSON.parse(line);
-    const texts = [event.id, event.type, event.time, event.data.tenant];
+    const texts = [event.id, event.source, event.type, event.time, event.data.tenant];
     return texts.every((text) => typeof text === "string") ? event : undefined;
   } catch {
     return undefined;

@@ -36,6 +36,14 @@ export const REDIRECT_TENANT: TenantChange = {
   done: "Redirected",
 };
 
+/** The change that takes a redirection back. */
+export const STOP_REDIRECTING: TenantChange = {
+  action: "Take back the redirection of",
+  effect:
+    "Within 2 s refusals no longer name the address. Clients that have followed it stay there while it answers.",
+  done: "Took back the redirection of",
+};
+
 /** What follows if a moving tenant is resumed. */
 export const RESUME_MOVING =
   "The tenant is moving. Resume it only if no other installation has imported it: both would grant the same keys.";

@@ -3,8 +3,14 @@ import { FieldMaskSchema } from "@bufbuild/protobuf/wkt";
 import type { CallOptions } from "@connectrpc/connect";
 import type { Operator } from "@onceward/client/admin";
 import { PolicyBoundsSchema, QuotasSchema, type Tenant, TenantSchema } from "@onceward/client/proto";
-import type { Command } from "commander";
-import { REDIRECT_TENANT, RESUME_MOVING, TENANT_CHANGES, type TenantChange } from "#words/changes";
+import { type Command, InvalidArgumentError } from "commander";
+import {
+  REDIRECT_TENANT,
+  RESUME_MOVING,
+  STOP_REDIRECTING,
+  TENANT_CHANGES,
+  type TenantChange,
+} from "#words/changes";
 import { addFieldOptions, readFieldOptions } from "../arguments.ts";
 import { createOperator } from "../clients.ts";
 import { confirm, type YesOption } from "../confirm.ts";
@@ -168,9 +174,8 @@ function stateCommands(host: Host): Command[] {
         "redirect <tenant>",
         "Tells the callers of a tenant that has moved where it is served; they follow.",
         "operator tenants redirect acme --to https://onceward-2.example:50051 --reason 'moved'",
-      ).requiredOption("--to <url>", "the new installation's gRPC port, or none"),
-      (client, { name, reason, to }, call) =>
-        client.redirectTenant({ name, reason, address: to === "none" ? "" : to }, call),
+      ).requiredOption("--to <url>", "the new installation's gRPC port, or none", parseAddress),
+      (client, { name, reason, to }, call) => client.redirectTenant({ name, reason, address: to }, call),
     ),
     stateCommand(
       host,
@@ -185,6 +190,12 @@ function stateCommands(host: Host): Command[] {
   ];
 }
 
+/** Parses the address of a redirection; "": none. A script's empty variable is a mistake. @throws InvalidArgumentError. */
+function parseAddress(text: string): string {
+  if (text !== "") return text === "none" ? "" : text;
+  throw new InvalidArgumentError("It must be a URL, or none.");
+}
+
 /** Sends a change of a tenant's state. */
 type SendChange = (
   client: Operator,
@@ -193,17 +204,13 @@ type SendChange = (
 ) => Promise<{ readonly tenant?: Tenant | undefined }>;
 
 /** Makes the command of a change of a tenant's state: it says what follows, and asks for the tenant's name. */
-function stateCommand(
-  host: Host,
-  { action, effect: always, done }: TenantChange,
-  made: Command,
-  send: SendChange,
-): Command {
+function stateCommand(host: Host, change: TenantChange, made: Command, send: SendChange): Command {
   const asOperator = sessions(host, createOperator);
   return withYes(made.requiredOption("--reason <text>", "why, for the audit")).action(
     asOperator(async (session, name: string, options: StateOptions) => {
       const { client, call, output } = session;
       const { reason, notImported = false, to = "" } = options;
+      const { action, effect: always, done } = options.to === "" ? STOP_REDIRECTING : change;
       const effect = notImported ? `${always}\n${RESUME_MOVING}` : always;
       await confirm(session, options, { effect, question: `${action} the tenant ${name}?`, typed: name });
       const { tenant } = await send(client, { name, reason, notImported, to }, call);

@@ -3,6 +3,7 @@ import type { Call } from "../../access/call.ts";
 import { updateTenant } from "../../database/tenants/tenants.ts";
 import { MAX_ADDRESS_BYTES } from "../../domain/limits.ts";
 import { invalidRequest } from "../../domain/refusal.ts";
+import type { TenantResource } from "../../domain/tenant.ts";
 import { Violations } from "../../domain/violations.ts";
 import {
   RedirectTenantResponseSchema,
@@ -64,7 +65,7 @@ async function changeState({ pool, changes }: AdministrationParts, call: Call, c
     // A tenant that is not moving has no address to take back.
     const isSame = was.state === state || (state === "MOVING" && movedTo === undefined);
     if (isSame && was.movedTo === movedTo) return was;
-    if (was.state === "MOVING") checkMoving(change);
+    if (was.state === "MOVING") checkMoving(change, was);
     else if (state === "MOVING") throw invalidRequest("address", "is for a moving tenant: export it first");
     await recordChange(transaction, call, {
       action,
@@ -82,11 +83,11 @@ async function changeState({ pool, changes }: AdministrationParts, call: Call, c
 
 /**
  * Checks a change of a moving tenant. Suspending it would end its move, and a later resumption would need no
- * confirmation.
+ * confirmation; callers that follow a redirection claim keys elsewhere.
  *
  * @throws Refusal INVALID_REQUEST.
  */
-function checkMoving({ state, notImported }: StateChange): void {
+function checkMoving({ state, notImported }: StateChange, { movedTo }: TenantResource): void {
   if (state === "SUSPENDED") {
     throw invalidRequest("name", "names a tenant that is moving: its calls are refused already");
   }
@@ -94,6 +95,12 @@ function checkMoving({ state, notImported }: StateChange): void {
     throw invalidRequest(
       "not_imported",
       "must be true for a tenant that is moving: if another installation has imported it, both would grant the same keys",
+    );
+  }
+  if (state === "ACTIVE" && movedTo !== undefined) {
+    throw invalidRequest(
+      "not_imported",
+      `contradicts the tenant's redirection to ${movedTo}, where its callers are served: take that back first`,
     );
   }
 }

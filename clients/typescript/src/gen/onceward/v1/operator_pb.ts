@@ -1330,7 +1330,7 @@ export const OperatorService: GenService<{
    * Answers the calls of a suspended or a moving tenant again, within 10 s. It can be repeated. Never resume a tenant that
    * another installation serves already: both would grant the same keys.
    *
-   * Errors: TENANT_NOT_FOUND; INVALID_REQUEST for a moving tenant without `not_imported`.
+   * Errors: TENANT_NOT_FOUND; INVALID_REQUEST for a moving tenant without `not_imported`, and for one that is redirected.
    *
    * @generated from rpc onceward.v1.OperatorService.ResumeTenant
    */
