@@ -12,6 +12,7 @@ import type { RecordId } from "../records/record.ts";
 export const RECORD_COLUMNS =
   "tenant_id, namespace, key, fencing_token, attempt, lease_ms, first_claimed_at, claimed_at, claim_id, owner, lease_expires_at, expires_at, state, settled_at, release_reason, result_kind, unknown_since, past_attempts";
 export const RESULT_COLUMNS = "result_payload, result_content_type, result_metadata, result_key_id";
+const LARGE = ["result_payload", "result_metadata"];
 export const HISTORY_COLUMNS = `tenant_id, slot, namespace, key_hash, first_at, last_at, calls, ${DECLINED.join(", ")}`;
 
 /** A row, each value as Postgres writes it; undefined: it was not asked for, or is large and as it was before. */
@@ -81,6 +82,8 @@ export function eventsOf(
       if (row.unknown_since === row.lease_expires_at) return [event("given_back", { restored: claim })];
       return isAsClaimed(row) ? [granted] : [];
     case STATE.completed: {
+      // A completion writes its result; what is as it was before is told already.
+      if (LARGE.some((name) => name in row && row[name] === undefined)) return [];
       const result = {
         kind: row.result_kind === `${RESULT_KIND.failure}` ? "KIND_FAILURE" : "KIND_SUCCESS",
         ...resultOf(row, id, values),
