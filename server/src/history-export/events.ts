@@ -12,8 +12,10 @@ import type { RecordId } from "../records/record.ts";
 export const RECORD_COLUMNS =
   "tenant_id, namespace, key, fencing_token, attempt, lease_ms, first_claimed_at, claimed_at, claim_id, owner, lease_expires_at, expires_at, state, settled_at, release_reason, result_kind, unknown_since, past_attempts";
 export const RESULT_COLUMNS = "result_payload, result_content_type, result_metadata, result_key_id";
-const LARGE = ["result_payload", "result_metadata"];
 export const HISTORY_COLUMNS = `tenant_id, slot, namespace, key_hash, first_at, last_at, calls, ${DECLINED.join(", ")}`;
+
+/** The columns that an update of another one leaves out, if they are large. */
+const LARGE = ["result_payload", "result_metadata"];
 
 /** A row, each value as Postgres writes it; undefined: it was not asked for, or is large and as it was before. */
 export type ChangedRow = Readonly<Record<string, string | null | undefined>>;

@@ -58,7 +58,9 @@ export async function exportStream(options: StreamOptions): Promise<void> {
   const { promise: failed, reject } = Promise.withResolvers<never>();
   const fail = (error: unknown) =>
     reject(
-      sqlStateOf(error) === MISSING ? new StaleSlotError("Postgres lacks it.", { cause: error }) : error,
+      sqlStateOf(error) === MISSING
+        ? new StaleSlotError("The publication or the slot is missing.", { cause: error })
+        : error,
     );
   const ending = new AbortController();
   const batch = createBatch(
