@@ -38,11 +38,8 @@ test.runIf(hasGateway)("lines reach an S3 that checks signatures; wrong keys are
     };
     const config = readConfig({ ...settingsFor("postgresql://localhost/none"), ...keys });
     const line = (text: string, tenant: string) => ({ text, tenant, day: "2026-01-31", position: "0A" });
-    return destinationOf("s3://history/a b", config).write([
-      line("1", "acme"),
-      line("ü", "acme"),
-      line("2", "other"),
-    ]);
+    const lines = [line("1", "acme"), line("ü", "acme"), line("2", "other")];
+    return destinationOf("s3://history/a b", config).write(lines, AbortSignal.timeout(60_000));
   };
   await exportWith("right");
   expect(await readFile(join(dir, "history/a b/acme/2026-01-31/0A.jsonl"), "utf8")).toBe("1\nü\n");

@@ -1,9 +1,9 @@
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { appendFile, readdir, readFile, writeFile } from "node:fs/promises";
+import { appendFile, mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { createServer, type IncomingHttpHeaders } from "node:http";
 import type { AddressInfo } from "node:net";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { buffer } from "node:stream/consumers";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { connectAdmin } from "../support/calls/admin.ts";
@@ -44,9 +44,10 @@ async function startHome(env: Readonly<Record<string, string>> = {}) {
   const slot = `onceward_${randomBytes(4).toString("hex")}`;
   const exportTo = (to: string, ...args: readonly string[]) =>
     startCommand(["export-history", "--to", to, "--slot", slot, ...args], workplace, settings);
-  const folder = join(workplace.dir, "out", tenant.name);
+  const folder = join(workplace.dir, "out", `${tenant.name}-${tenant.id}`);
+  await mkdir(dirname(folder));
   return {
-    ...{ database, tenant, server, slot, folder, exportTo },
+    ...{ settings, database, tenant, server, slot, folder, exportTo },
     connect: () => connectClient(server, tenant.apiKey),
     async end(command: Command) {
       command.signal("SIGTERM");
@@ -112,11 +113,14 @@ test("what a webhook has not taken is not confirmed, and comes again", { timeout
   const answers = [200, 500, 0, 302, 401, 200];
   const batches: string[] = [];
   const seen: IncomingHttpHeaders[] = [];
+  const hung = Promise.withResolvers<void>();
   const receiver = createServer(async (request, reply) => {
     const events = JSON.parse(String(await buffer(request))) as readonly Event[];
     batches.push(events.map(({ type }) => type.replace("onceward.", "")).join());
     const status = answers[seen.push(request.headers) - 1] ?? 200;
-    if (status > 0) reply.writeHead(status, { location: "http://127.0.0.1:1/" }).end("who are you?");
+    if (status === 0) return void reply.once("close", hung.resolve);
+    const body = status === 200 ? "x".repeat(100_000) : "who\nare you?";
+    reply.writeHead(status, { location: "http://127.0.0.1:1/" }).end(body);
   }).listen(0, "127.0.0.1");
   onTestFinished(() => void receiver.close().closeAllConnections());
   await once(receiver, "listening");
@@ -125,7 +129,9 @@ test("what a webhook has not taken is not confirmed, and comes again", { timeout
   await exporting.untilPrinted(/^Exporting from /m);
   await complete(home.connect());
   await expect.poll(() => seen.length, PATIENT).toBe(3);
-  // The receiver hangs with the same batch.
+  // The receiver hangs with the same batch, until the next stream would send it again.
+  await home.disconnect();
+  await hung.promise;
   exporting.signal("SIGKILL");
   await exporting.ended;
   for (const status of [302, 401]) {
@@ -152,7 +158,8 @@ test("the stream tells the story of a key, and the command line retells it", {
   const admin = connectAdmin(home.server, adminKey);
   const id = { ...ORDER, key: "order\u{1f4b3}/../.." };
   const as = (requestId: string) => ({ headers: { "x-request-id": requestId } });
-  const paid = "paid".repeat(10_000);
+  // Too large to be in the row.
+  const paid = randomBytes(20_000).toString("hex");
 
   const { fencingToken } = await grant(client, {
     ...id,
@@ -202,7 +209,6 @@ test("the stream tells the story of a key, and the command line retells it", {
     ["released", { attempt: 2, releaseReason: "no money" }],
     ["granted", { attempt: 3 }],
     ["completed", { attempt: 3, result: { kind: "KIND_SUCCESS", payload: btoa(paid) } }],
-    ["completed", {}],
   ]);
   const declined = async () =>
     (await home.exported()).filter(([type]) => type === "declined").at(-1)?.[1].calls;
@@ -225,7 +231,7 @@ test("the stream tells the story of a key, and the command line retells it", {
       replayed: "1",
       inProgress: "1",
       calls: [{ requestId: "early" }, { requestId: "again" }],
-      events: told.slice(0, 5).map(([type, data]) => ({ type: `onceward.record.${type}`, data })),
+      events: told.map(([type, data]) => ({ type: `onceward.record.${type}`, data })),
     },
   ]);
   const text = (await cli(...ask("--wide"))).stdout;
@@ -257,6 +263,15 @@ test("after a lost slot the stream says what it lacks", { timeout: 60_000 }, asy
   await grant(home.connect(), { ...ORDER, key: "order-2" });
   await expect.poll(types, PATIENT).toEqual(["no_slot", "granted", "slot_lost", "granted"]);
   await home.end(again);
+  await grant(home.connect(), { ...ORDER, key: "unpublished" });
+  const withResults = await home.exporting("--results");
+  const changed = ["no_slot", "granted", "slot_lost", "granted", "publication_changed"];
+  await expect.poll(types, PATIENT).toEqual(changed);
+  await home.database.query("drop publication onceward_history_results");
+  await grant(home.connect(), { ...ORDER, key: "left out" });
+  await expect.poll(types, PATIENT).toEqual([...changed, "publication_changed"]);
+  withResults.signal("SIGTERM");
+  expect(await withResults.ended).toMatchObject({ exit: 0 });
   // Read first: later lines of another tenant, and of a former one with the same name.
   const text = await readFile(join(home.folder, file), "utf8");
   const line = text.split("\n").find((each) => each.includes("order-2")) ?? "";
@@ -272,14 +287,16 @@ test("after a lost slot the stream says what it lacks", { timeout: 60_000 }, asy
   expect(told).toMatchObject({
     tenants: [
       { source: "/former", notes: [reaches] },
-      { notes: [expect.stringMatching(/^Events from 20.* to 20.* may be missing/), reaches] },
+      {
+        notes: [...Array(3).fill(expect.stringMatching(/^Events from 20.* to 20.* may be missing/)), reaches],
+      },
       { source: "/other", tenant: "other", notes: [reaches] },
     ],
     notes: [expect.stringMatching(/:3 is damaged/)],
   });
 });
 
-test("a transaction of 100,000 rows is exported, and a deleted tenant's apart", {
+test("a transaction of 100,000 rows is exported, and a deleted tenant's", {
   timeout: 120_000,
 }, async () => {
   const home = await startHome();
@@ -293,10 +310,37 @@ test("a transaction of 100,000 rows is exported, and a deleted tenant's apart", 
   await database.query(`insert into records (key, ${row?.columns}) ${copy}`);
   await vi.waitUntil(async () => (await home.exported()).length === 100_002, PATIENT);
   await home.end(exporting);
+  const deletion =
+    "insert into audit_events (tenant, tenant_id, actor, action, target, outcome, request_id) values ($1, $2, '', 'DeleteTenant', '', 'DONE', '')";
+  await database.query(deletion, [tenant.name, tenant.id]);
   await database.query("delete from records");
   await database.query("delete from tenants where id = $1", [tenant.id]);
-  const again = await home.exporting();
-  const gone = async () => (await readdir(join(home.folder, "..", `_${tenant.id}`)).catch(() => [])).length;
-  await expect.poll(gone, PATIENT).toBe(1);
+  const again = await home.exporting("--tenant", `${tenant.name}-${tenant.id}`);
+  const deleted = async () => {
+    const file = (await readdir(home.folder)).sort().at(-1) ?? "";
+    return (await readFile(join(home.folder, file), "utf8")).includes("onceward.record.deleted");
+  };
+  await vi.waitUntil(deleted, PATIENT);
+  await database.query("insert into tenants (name) values ($1)", [tenant.name]);
+  const [other] = await database.query<{ id: number }>("select id from tenants where name = $1", [
+    tenant.name,
+  ]);
+  const ambiguous = `${tenant.name}-${tenant.id}, ${tenant.name}-${other?.id}.`;
   await home.end(again);
+  const refused = await home.exportTo("out", "--tenant", tenant.name).ended;
+  expect(refused).toMatchObject({ exit: 1, stderr: expect.stringContaining(ambiguous) });
+});
+
+test("an export does not start with another pepper, or without its directory", async () => {
+  const { settings } = await startHome();
+  const start = ["export-history", "--to", "/absent"];
+  expect(await runHere(start, settings)).toMatchObject({
+    exit: 1,
+    stderr: expect.stringMatching(/^--to must be a directory that exists/),
+  });
+  const other = { ...settings, ONCEWARD_API_KEY_PEPPER: "another pepper, of 32 characters or more" };
+  expect(await runHere(start, other)).toMatchObject({
+    exit: 1,
+    stderr: expect.stringMatching(/is not the pepper of this installation/),
+  });
 });

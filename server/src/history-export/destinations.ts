@@ -1,8 +1,7 @@
 import { createHash } from "node:crypto";
-import { mkdir, open } from "node:fs/promises";
+import { access, constants, mkdir, open } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
-import { boundedFetch } from "../access/bounded-fetch.ts";
 import { CommandError } from "../commands/host.ts";
 import type { Config } from "../config/config.ts";
 import { isTrustedUrl } from "../config/formats.ts";
@@ -25,9 +24,11 @@ export interface Destination {
   /**
    * Resolves once each line is stored so that it survives a loss of power, or the receiver has taken it.
    *
+   * @param lines none: a directory is checked.
+   * @param signal ends it.
    * @throws CommandError if the receiver refuses; any other error if another try may succeed.
    */
-  write(lines: readonly Line[]): Promise<void>;
+  write(lines: readonly Line[], signal: AbortSignal): Promise<void>;
 }
 
 const SOON_MS = 1000;
@@ -38,12 +39,14 @@ const S3_BATCH_MS = 60_000;
 export function destinationOf(to: string, config: Config): Destination {
   const { ONCEWARD_EXPORT_TOKEN: token } = config;
   if (to.startsWith("s3://")) return { batchMs: S3_BATCH_MS, write: inBucket(to, config) };
-  if (isTrustedUrl(to)) return { batchMs: SOON_MS, write: (lines) => post(to, lines, token) };
+  if (isTrustedUrl(to)) return { batchMs: SOON_MS, write: (lines, signal) => post(to, lines, token, signal) };
   if (to === "" || to.includes("://"))
     throw new CommandError("--to must be a directory, s3://BUCKET/PREFIX, or an https URL without a user.");
   return {
     batchMs: SOON_MS,
     async write(lines) {
+      // A disk that is not mounted.
+      await access(to, constants.W_OK | constants.X_OK);
       for (const [name, own] of byTenantAndDay(lines)) await append(join(to, `${name}.jsonl`), textOf(own));
     },
   };
@@ -87,7 +90,7 @@ function inBucket(to: string, config: Config): Destination["write"] {
   const sessionToken = config.AWS_SESSION_TOKEN;
   const keys = { accessKeyId, secretAccessKey, region, ...(sessionToken !== undefined && { sessionToken }) };
   const parts = to.slice("s3://".length).split("/");
-  return async (lines) => {
+  return async (lines, signal) => {
     const { AwsV4Signer } = await import("aws4fetch");
     for (const [name, own] of byTenantAndDay(lines)) {
       const path = [...parts, ...name.split("/"), `${own[0]?.position}.jsonl`].filter(Boolean);
@@ -95,46 +98,65 @@ function inBucket(to: string, config: Config): Destination["write"] {
       const body = textOf(own);
       const headers = { "content-type": "application/x-ndjson", "x-amz-content-sha256": sha256(body) };
       // A signature is valid for 15 minutes only.
-      await deliver(() =>
-        new AwsV4Signer({ ...keys, url, body, headers, method: "PUT", service: "s3" }).sign(),
-      );
+      const make = () =>
+        new AwsV4Signer({ ...keys, url, body, headers, method: "PUT", service: "s3" }).sign();
+      await deliver(make, signal);
     }
   };
 }
 
-async function post(url: string, lines: readonly Line[], token: string | undefined): Promise<void> {
+async function post(
+  url: string,
+  lines: readonly Line[],
+  token: string | undefined,
+  signal: AbortSignal,
+): Promise<void> {
+  if (lines.length === 0) return;
   const body = `[${lines.map(({ text }) => text).join(",")}]`;
   const headers = {
     "content-type": "application/cloudevents-batch+json; charset=utf-8",
     "idempotency-key": `"${sha256(body)}"`,
     ...(token !== undefined && { authorization: `Bearer ${token}` }),
   };
-  await deliver(async () => ({ url, method: "POST", headers, body }));
+  await deliver(async () => ({ url, method: "POST", headers, body }), signal);
 }
 
 const REQUEST_TIMEOUT_MS = 30_000;
-const MAX_ANSWER_BYTES = 64 * 1024;
 const MAX_SHOWN_CHARACTERS = 300;
 /** The pauses between tries; after the last one, the batch is read again from Postgres. */
 const PAUSES_MS = [1000, 2000, 4000, 8000, 16_000];
 /** Statuses below 500 after which another try may succeed. */
 const PASSING = [408, 425, 429];
 
-async function deliver(make: () => Promise<RequestInit & { readonly url: string | URL }>): Promise<void> {
+async function deliver(
+  make: () => Promise<RequestInit & { readonly url: string | URL }>,
+  ending: AbortSignal,
+): Promise<void> {
   for (const pauseMs of [...PAUSES_MS, 0]) {
     const { url, method = "", headers = {}, body = null } = await make();
-    const signal = AbortSignal.timeout(REQUEST_TIMEOUT_MS);
+    const signal = AbortSignal.any([ending, AbortSignal.timeout(REQUEST_TIMEOUT_MS)]);
     const request: RequestInit = { method, headers, body, signal, redirect: "manual" };
-    const answer = await boundedFetch(`${url}`, request, MAX_ANSWER_BYTES).catch((error: Error) => error);
+    const answer = await fetch(url, request).catch((error: Error) => error);
     const { origin } = new URL(url);
     let failure = new Error(`${origin} could not be reached.`, { cause: answer });
     if (answer instanceof Response) {
-      if (answer.ok) return;
-      const said = (await answer.text()).slice(0, MAX_SHOWN_CHARACTERS);
-      failure = new Error(`${origin} answered ${answer.status}: ${said}`);
+      if (answer.ok) return await answer.body?.cancel().catch(() => {});
+      failure = new Error(`${origin} answered ${answer.status}: ${await beginningOf(answer)}`);
       if (answer.status < 500 && !PASSING.includes(answer.status)) throw new CommandError(failure.message);
     }
     if (pauseMs === 0) throw failure;
-    await pause(pauseMs);
+    await pause(pauseMs, undefined, { signal: ending });
   }
+}
+
+/** Returns what was read of a body, as one line. */
+async function beginningOf({ body }: Response): Promise<string> {
+  let text = "";
+  try {
+    for await (const chunk of body ?? []) {
+      text += Buffer.from(chunk).toString();
+      if (text.length >= MAX_SHOWN_CHARACTERS) break;
+    }
+  } catch {}
+  return text.slice(0, MAX_SHOWN_CHARACTERS).replace(/\s+/g, " ");
 }

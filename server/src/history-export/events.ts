@@ -14,6 +14,9 @@ export const RECORD_COLUMNS =
 export const RESULT_COLUMNS = "result_payload, result_content_type, result_metadata, result_key_id";
 export const HISTORY_COLUMNS = `tenant_id, slot, namespace, key_hash, first_at, last_at, calls, ${DECLINED.join(", ")}`;
 
+/** The columns that an update of another one leaves out, if they are large. */
+const LARGE = ["result_payload", "result_metadata"];
+
 /** A row, each value as Postgres writes it; undefined: it was not asked for, or is large and as it was before. */
 export type ChangedRow = Readonly<Record<string, string | null | undefined>>;
 
@@ -81,6 +84,8 @@ export function eventsOf(
       if (row.unknown_since === row.lease_expires_at) return [event("given_back", { restored: claim })];
       return isAsClaimed(row) ? [granted] : [];
     case STATE.completed: {
+      // A completion writes its result; what is as it was before is told already.
+      if (LARGE.some((name) => name in row && row[name] === undefined)) return [];
       const result = {
         kind: row.result_kind === `${RESULT_KIND.failure}` ? "KIND_FAILURE" : "KIND_SUCCESS",
         ...resultOf(row, id, values),

@@ -3,14 +3,13 @@ import { withConnection } from "../database/connection.ts";
 import { sqlStateOf } from "../database/statement-errors.ts";
 import { HISTORY_COLUMNS, RECORD_COLUMNS, RESULT_COLUMNS } from "./events.ts";
 
-/** What a stream lacks before its slot was made: if there was none, or Postgres has dropped its log. */
+/** What a stream lacks between its last line and its new slot. */
 export interface Gap {
   /** The slot's first position. */
   readonly lsn: string;
   readonly until: string;
-  /** Null: unknown, so from the line before. */
-  readonly since: string | null;
-  readonly cause: "no_slot" | "slot_lost";
+  /** There was none, Postgres has dropped its log, or did not publish all of it. */
+  readonly cause: "no_slot" | "slot_lost" | "publication_changed";
 }
 
 const PAGE = "See deploy/export.md.";
@@ -21,16 +20,18 @@ export function publicationOf(withResults: boolean): string {
 }
 
 /**
- * Makes the publication and the slot unless they exist, and returns what the slot has confirmed.
+ * Makes the publication and the slot unless they exist, and returns what the slot has confirmed. A slot is made again if its
+ * publication was changed: Postgres leaves out what was not published when it was written.
  *
- * `announce` stores the gap before a slot that is made is kept, so that no kill hides it.
- *
+ * @param isStale whether the stream found that (`StaleSlotError`).
+ * @param announce stores the gap before a slot that is made is kept, so that no kill hides it.
  * @throws CommandError with what to do, if Postgres or the role is not prepared.
  */
 export function prepareSlot(
   connectionString: string,
   slot: string,
   withResults: boolean,
+  isStale: boolean,
   announce: (gap: Gap) => Promise<void>,
 ): Promise<string> {
   const config = { connectionString, options: "-c statement_timeout=0 -c lock_timeout=0" };
@@ -52,26 +53,27 @@ export function prepareSlot(
     const records = sorted(RECORD_COLUMNS, ...(withResults ? [RESULT_COLUMNS] : []));
     const published = (await run(READ_PUBLICATION, [name]))?.tables;
     const tables = `key_histories (${sorted(HISTORY_COLUMNS)}), records (${records})`;
-    if (published !== tables) {
-      const make = published === null ? `create publication ${name} for` : `alter publication ${name} set`;
-      await run(`${make} table ${tables}`, [], `Run as the owner of the tables: ${make} table ${tables};`);
-    }
+    const publish = (make: string) =>
+      run(`${make} table ${tables}`, [], `Run as the owner of the tables: ${make} table ${tables};`);
+    // The stream finds a slot that is older than its publication, but not one that is older than a change of it.
+    if (published === null) await publish(`create publication ${name} for`);
 
     const kept = await run(READ_SLOT, [slot]);
     if (kept?.state === "foreign")
       throw new CommandError(`The slot ${slot} is of another plugin or database.`);
-    if (kept?.state === "usable") return kept.lsn ?? "";
+    if (kept?.state === "usable" && published === tables && !isStale) return kept.lsn ?? "";
     if ((await run("show max_slot_wal_keep_size"))?.max_slot_wal_keep_size === "-1")
       throw new CommandError(
         `Set max_slot_wal_keep_size: an export that is away would fill the disk. ${PAGE}`,
       );
     const remedy = "Run as an administrator: alter role … with replication;";
     if (kept !== undefined) await run("select pg_drop_replication_slot($1)", [slot], remedy);
+    if (published !== null && published !== tables) await publish(`alter publication ${name} set`);
     // A temporary slot is gone with this connection: the lasting one exists only once the gap is stored.
     const made = await run(MAKE_SLOT, [`${slot}_new`], remedy);
     const { lsn = "", until = "" } = made as Record<"lsn" | "until", string>;
-    const cause = kept === undefined ? "no_slot" : "slot_lost";
-    await announce({ lsn, until, since: kept?.since ?? null, cause });
+    const lost = kept?.state === "lost" ? "slot_lost" : "publication_changed";
+    await announce({ lsn, until, cause: kept === undefined ? "no_slot" : lost });
     await run("select pg_copy_logical_replication_slot($1, $2, false)", [`${slot}_new`, slot]);
     return lsn;
   });
@@ -96,7 +98,7 @@ select string_agg(tablename || ' (' || (select string_agg(c, ', ' order by c col
  where pubname = $1`;
 
 const READ_SLOT = `
-select s.confirmed_flush_lsn::text as lsn, to_jsonb(s) ->> 'inactive_since' as since,
+select s.confirmed_flush_lsn::text as lsn,
        case when s.plugin <> 'pgoutput' or s.database <> current_database() then 'foreign'
             when s.wal_status = 'lost' then 'lost' else 'usable' end as state
   from pg_replication_slots s

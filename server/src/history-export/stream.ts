@@ -1,6 +1,7 @@
 import { Socket } from "node:net";
 import { setTimeout as pause } from "node:timers/promises";
 import type { Pgoutput } from "pg-logical-replication";
+import { sqlStateOf } from "../database/statement-errors.ts";
 import type { Destination, Line } from "./destinations.ts";
 import type { Change } from "./events.ts";
 
@@ -12,6 +13,13 @@ const STATUS_MS = 1000;
 const MAX_SILENCE_MS = 60_000;
 /** How long a stop waits for the last lines, and for the end of the connection. */
 const STOP_MS = 5000;
+
+/** The publication did not exist when a change was written, which Postgres leaves out. */
+export class StaleSlotError extends Error {}
+/** `object_not_in_prerequisite_state`: Postgres 18 warns of that. */
+const SKIPPED = "55000";
+/** `undefined_object`: earlier ones end the stream. */
+const MISSING = "42704";
 
 interface StreamOptions {
   readonly databaseUrl: string;
@@ -30,6 +38,7 @@ interface StreamOptions {
  * The library is kept from confirming anything itself: it would confirm what it has received. It also adds 1 to each position, by
  * which Postgres would skip a transaction that begins to commit there.
  *
+ * @throws StaleSlotError if a change was not published.
  * @throws Error if Postgres ends the stream or is silent, and the error of the destination. What is not confirmed comes again.
  */
 export async function exportStream(options: StreamOptions): Promise<void> {
@@ -39,16 +48,30 @@ export async function exportStream(options: StreamOptions): Promise<void> {
   const client = {
     connectionString: databaseUrl,
     application_name: "onceward export-history",
-    options: "-c datestyle=ISO -c timezone=UTC -c bytea_output=hex",
+    options: "-c client_min_messages=warning -c datestyle=ISO -c timezone=UTC -c bytea_output=hex",
     stream: () => socket,
   };
   const service = new LogicalReplicationService(client, {
     acknowledge: { auto: false, timeoutSeconds: 0 },
     flowControl: { enabled: true },
   });
-  const { promise: failed, reject: fail } = Promise.withResolvers<never>();
-  const batch = createBatch(options, (stored) => void service.acknowledge(lsnOf(stored - 1n), true), fail);
+  const { promise: failed, reject } = Promise.withResolvers<never>();
+  const fail = (error: unknown) =>
+    reject(
+      sqlStateOf(error) === MISSING
+        ? new StaleSlotError("The publication or the slot is missing.", { cause: error })
+        : error,
+    );
+  const ending = new AbortController();
+  const batch = createBatch(
+    options,
+    ending.signal,
+    (stored) => void service.acknowledge(lsnOf(stored - 1n), true),
+    fail,
+  );
   let [received, handled, heardAtMs] = [0, 0, performance.now()];
+  /** How many messages came before one was left out. */
+  let complete = Number.POSITIVE_INFINITY;
   const plugin = new PgoutputPlugin({ protoVersion: 1, publicationNames: [publication] });
   const parse = plugin.parse.bind(plugin);
   plugin.parse = (buffer) => {
@@ -59,8 +82,18 @@ export async function exportStream(options: StreamOptions): Promise<void> {
     if (message.tag === "relation") for (const column of message.columns) column.parser = (value) => value;
     return message;
   };
+  const start = plugin.start.bind(plugin);
+  plugin.start = (own, ...rest) => {
+    own.on("notice", ({ code, message }) => {
+      if (code !== SKIPPED) return;
+      complete = Math.min(complete, received);
+      fail(new StaleSlotError(message));
+    });
+    return start(own, ...rest);
+  };
   service.on("data", async (lsn, message: Pgoutput.Message) => {
     try {
+      if (handled >= complete) return;
       await batch.take(lsn, message);
       handled++;
     } catch (error) {
@@ -72,7 +105,7 @@ export async function exportStream(options: StreamOptions): Promise<void> {
   service.on("heartbeat", (lsn) => {
     heardAtMs = performance.now();
     // Changes of other tables: all before them has been handled, so that Postgres may drop its log.
-    if (received === handled) batch.pass(lsn);
+    if (received === handled && received < complete) batch.pass(lsn);
   });
   service.on("error", fail);
   const ticks = setInterval(() => {
@@ -92,12 +125,16 @@ export async function exportStream(options: StreamOptions): Promise<void> {
     // A connection whose reading is paused does not end otherwise.
     await Promise.race([service.destroy().catch(() => {}), pause(STOP_MS)]);
     socket.destroy();
+    // The next stream writes the same lines.
+    ending.abort();
+    await Promise.race([batch.idle(), pause(STOP_MS)]);
   }
 }
 
 /** Returns the lines that wait, and what of the stream is stored. `confirm` is called with that, `fail` once it can't be stored. */
 function createBatch(
   { from, linesOf, destination }: StreamOptions,
+  ending: AbortSignal,
   confirm: (stored: bigint) => void,
   fail: (error: unknown) => void,
 ) {
@@ -114,7 +151,7 @@ function createBatch(
     storing = storing.then(async () => {
       const [batch, upTo] = [lines, read];
       [lines, characters] = [[], 0];
-      if (batch.length > 0) await destination.write(batch);
+      if (batch.length > 0) await destination.write(batch, ending);
       [stored, storedAtMs] = [upTo, performance.now()];
       confirm(stored);
     });
@@ -124,6 +161,8 @@ function createBatch(
 
   return {
     store,
+    /** Resolves once nothing is being stored. */
+    idle: () => storing.catch(() => {}),
     /** Adds the lines of a message, and waits if there are many. */
     async take(lsn: string, message: Pgoutput.Message): Promise<void> {
       const { tag } = message;

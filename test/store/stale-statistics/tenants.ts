@@ -25,7 +25,7 @@ import {
   findTenantResources,
   listTenantResources,
 } from "../../../server/src/database/tenants/tenants.ts";
-import { listTenants } from "../../../server/src/history-export/export-history.ts";
+import { findNamed, listTenants } from "../../../server/src/history-export/export-history.ts";
 import { CROWDED_TENANT } from "../../support/database/crowded-tables.ts";
 import type { ExplainedWork } from "./explained-work.ts";
 import { BATCH, BATCH_ROWS, NO_DEADLINE, TENANTS } from "./rows.ts";
@@ -92,7 +92,8 @@ export const TENANTS_WORK: ExplainedWork = {
     "list labelled tenants": (pool) => findLabelledTenants(pool, BATCH_ROWS),
     "prune audit events": (pool) => pruneRows(pool, "audit_events", 0, BATCH_ROWS),
     "revoke API keys": (pool) => pool.run(revokeApiKeys, [CROWDED_TENANT]),
-    "list the tenants that an export has": (pool) => pool.run(listTenants, [null]),
+    "list the tenants that an export has": (pool) => pool.run(listTenants, []),
+    "find the tenants that an export can mean": (pool) => pool.run(findNamed, ["{acme}"]),
   },
   onOneRow: [
     "insert_api_key",
