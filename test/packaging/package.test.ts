@@ -117,10 +117,10 @@ test("the root loads neither Connect nor HTTP/2: these load with the first conne
 });
 
 /**
- * Largest bundles with all that they import, compressed. The root with Connect and Protobuf: 55,883 when this was written. `./http`
+ * Largest bundles with all that they import, compressed. The root with Connect and Protobuf: 56,990 when this was written. `./http`
  * without the transport: 34,175.
  */
-const MAX_BUNDLE_BYTES = { "index.js": 56_600, "http.js": 34_500 };
+const MAX_BUNDLE_BYTES = { "index.js": 57_700, "http.js": 34_500 };
 
 test.each(Object.entries(MAX_BUNDLE_BYTES))(
   "a bundle of the whole of %s is small",
