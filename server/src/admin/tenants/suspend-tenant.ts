@@ -31,9 +31,11 @@ export const resumeTenant: OperatorRpc<"resumeTenant"> = async (request, call, p
 export const redirectTenant: OperatorRpc<"redirectTenant"> = async (request, call, parts) => {
   const violations = new Violations();
   const movedTo = request.address === "" ? undefined : originOf(request.address, violations);
-  checkNameAndReason(request, violations);
   const change = { ...request, action: "RedirectTenant", state: "MOVING", notImported: false } as const;
-  return create(RedirectTenantResponseSchema, await changeState(parts, call, { ...change, movedTo }));
+  return create(
+    RedirectTenantResponseSchema,
+    await changeState(parts, call, { ...change, movedTo }, violations),
+  );
 };
 
 /** Returns the origin of a URL as clients accept them; undefined: a violation was added. */
@@ -57,8 +59,13 @@ interface StateChange {
 }
 
 /** Changes the state of a tenant, with an audit event, unless it has that state already. Returns the tenant's message. */
-async function changeState({ pool, changes }: AdministrationParts, call: Call, change: StateChange) {
-  checkNameAndReason(change);
+async function changeState(
+  { pool, changes }: AdministrationParts,
+  call: Call,
+  change: StateChange,
+  violations = new Violations(),
+) {
+  checkNameAndReason(change, violations);
   const { action, name, reason, state, movedTo } = change;
   const tenant = await pool.transaction(async (transaction) => {
     const was = await lockKeptTenant(transaction, name);
