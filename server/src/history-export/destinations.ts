@@ -157,6 +157,8 @@ async function beginningOf({ body }: Response): Promise<string> {
       text += Buffer.from(chunk).toString();
       if (text.length >= MAX_SHOWN_CHARACTERS) break;
     }
-  } catch {}
+  } catch {
+    // What has arrived is shown.
+  }
   return text.slice(0, MAX_SHOWN_CHARACTERS).replace(/\s+/g, " ");
 }

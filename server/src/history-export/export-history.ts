@@ -91,6 +91,7 @@ interface Tenant {
   readonly name: string;
 }
 
+/** The tenants that a gap is told of, unless one is asked for. */
 export const listTenants = {
   name: "list_exported_tenants",
   text: "select id, name from tenants order by id",

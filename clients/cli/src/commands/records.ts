@@ -136,7 +136,7 @@ function historyCommand(host: Host): Command {
       "Shows how many duplicates a key had, how many calls were refused and why, and some of these calls. Counts are lower bounds; calls of the last seconds are missing.",
       "records history charges order-1",
       "records history charges order-1 --json",
-      "records history charges order-1 --from exported/acme",
+      "records history charges order-1 --from exported/acme-7",
     ),
   )
     .option(
