@@ -22,6 +22,7 @@ export async function endLeases(
   tenant: TestTenant,
   key?: string,
 ): Promise<void> {
+  // Citus refuses a difference of columns, "STABLE functions with column references", but not inside of coalesce.
   await database.query(
     `update records set lease_expires_at = now() - interval '1 second',
             pending_until = now() - interval '1 second' + coalesce(pending_until - lease_expires_at, null)
