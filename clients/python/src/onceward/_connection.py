@@ -216,7 +216,8 @@ def metadata_of(credential: Credential) -> Metadata:
     try:
         secret = credential.secret()
     except Exception as error:
-        raise OncewardError("TOKEN_UNAVAILABLE", f"The function token failed: {error}") from error
+        message = f"The function token failed: {error}"
+        raise OncewardError("TOKEN_UNAVAILABLE", message, code=code_pb2.UNAVAILABLE) from error
     return (("authorization", f"Bearer {secret}"),)
 
 
