@@ -20,8 +20,8 @@ def test_an_address_that_is_no_origin_is_refused(client: type[Onceward], address
 
 
 @pytest.mark.parametrize("client", [Onceward, AioOnceward])
-def test_a_client_has_one_credential(client: type[Onceward]) -> None:
-    for credentials in ({}, {"api_key": "key", "token": lambda: "token"}):
+def test_a_client_has_one_credential_that_can_be_sent(client: type[Onceward]) -> None:
+    for credentials in ({}, {"api_key": "key", "token": lambda: "token"}, {"api_key": "key\n"}):
         with pytest.raises(InvalidRequestError):
             client("http://localhost:50051", **credentials)  # type: ignore[arg-type]
 
