@@ -21,6 +21,8 @@ def perform_messages(case: dict[str, Any], uses_asyncio: bool) -> object:
 
 def _options_of(case: dict[str, Any]) -> Any:
     options = {snake_case(name): value for name, value in case.get("options", {}).items()}
+    if "fingerprint" in options:
+        options["fingerprint"] = lambda _: case["options"]["fingerprint"]
     return {**options, "key": lambda message: message.get("key")}
 
 
