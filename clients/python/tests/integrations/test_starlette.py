@@ -208,7 +208,7 @@ def test_an_endpoint_in_a_thread_has_its_claim() -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{"methods": []}, {"methods": ["post"]}, {"replay_headers": ["Set-Cookie"]}]
+    "options", [{"methods": []}, {"methods": ["post"]}, {"replay_headers": ["Set-Cookie"]}, {"stores": True}]
 )
 def test_options_that_guard_nothing_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises((InvalidRequestError, OncewardError)):

@@ -343,6 +343,7 @@ _FAILURES: list[tuple[dict[str, Any], int | Exception, dict[str, str], bool]] = 
     ({"on_error": "unknown"}, RuntimeError("no bank"), {}, True),
     ({"on_error": "unknown"}, NoEffectError("too expensive"), {}, False),
     ({"stores": lambda response: "unknown" if response.json["errors"] else True}, 200, {}, True),
+    ({"stores": lambda response: response.json["missing"]}, 200, {}, True),
 ]
 
 
