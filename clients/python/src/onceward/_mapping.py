@@ -135,4 +135,9 @@ def class_of(error: OncewardError) -> facts_pb2.ReasonClass:
     return facts_pb2.REASON_CLASS_RETRY if is_retryable(error) else facts_pb2.REASON_CLASS_FIX
 
 
+def may_pass(error: OncewardError) -> bool:
+    """Returns whether the function did not run because of another holder, or the service can't decide now."""
+    return class_of(error) in (facts_pb2.REASON_CLASS_WAIT, facts_pb2.REASON_CLASS_RETRY)
+
+
 _BY_CODE = (facts_pb2.REASON_CLASS_UNSPECIFIED, facts_pb2.REASON_CLASS_FIX)
