@@ -6,6 +6,7 @@ import {
   happened,
   InProgressError,
   OncewardError,
+  OutcomeUnknownError,
 } from "../index.ts";
 import type { Runner } from "../run/client.ts";
 import { createTestingOnceward } from "../testing.ts";
@@ -43,6 +44,10 @@ test.each([
 test("at most once, a message whose function threw has failed, and its repeat is a duplicate", async () => {
   const { onceward } = createTestingOnceward();
   onTestFinished(() => onceward.close());
+  const errors: Record<string, Error> = {
+    bad: new Error("declined"),
+    slow: new OutcomeUnknownError("no answer"),
+  };
   const options = {
     namespace: "events",
     mode: "at-most-once",
@@ -50,11 +55,11 @@ test("at most once, a message whose function threw has failed, and its repeat is
     onDelivery: () => {},
   } as const;
   const handle = createHandler(onceward, options, String, (key) =>
-    key === "bad" ? Promise.reject(new Error("declined")) : key,
+    key in errors ? Promise.reject(errors[key]) : key,
   );
   const kinds = [];
-  for (const key of ["good", "good", "bad", "bad"]) kinds.push((await handle(key)).kind);
-  expect(kinds).toEqual(["processed", "duplicate", "failed", "duplicate"]);
+  for (const key of ["good", "bad", "slow"]) kinds.push((await handle(key)).kind, (await handle(key)).kind);
+  expect(kinds).toEqual(["processed", "duplicate", "failed", "duplicate", "failed", "duplicate"]);
   const both = { ...options, resolve: () => didNotHappen() };
   expect(() => createHandler(onceward, both, String, String)).toThrow("resolve does not combine with mode");
 });

@@ -99,6 +99,17 @@ test("of a response of which a mark is stored, a duplicate is answered that its 
   expect(handler).toHaveBeenCalledTimes(1);
 });
 
+test("a refusal is replayed as it was, also where only a mark of a success is stored", async () => {
+  const { onceward } = createTestingOnceward();
+  const handler = vi.fn(() => Response.json({ code: "card_declined" }, { status: 402 }));
+  const handle = idempotent(onceward, { ...options, stores: "mark" }, handler);
+  for (const _ of ["first", "repeat"]) {
+    const answer = await handle(request());
+    expect([answer.status, await answer.json()]).toEqual([402, { code: "card_declined" }]);
+  }
+  expect(handler).toHaveBeenCalledTimes(1);
+});
+
 class Order {
   readonly total = 100;
 }
