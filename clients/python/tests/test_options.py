@@ -9,17 +9,6 @@ from onceward.aio import Onceward as AioOnceward
 
 
 @pytest.mark.parametrize("client", [Onceward, AioOnceward])
-@pytest.mark.parametrize(
-    "address", ["localhost:50051", "ftp://localhost", "http://localhost/path", "http://me:secret@localhost"]
-)
-def test_an_address_that_is_no_origin_is_refused(client: type[Onceward], address: str) -> None:
-    with pytest.raises(InvalidRequestError) as refused:
-        client(address, api_key="key")
-    assert [violation.field for violation in refused.value.violations] == ["address"]
-    assert "secret" not in str(refused.value)
-
-
-@pytest.mark.parametrize("client", [Onceward, AioOnceward])
 def test_a_client_has_one_credential(client: type[Onceward]) -> None:
     for credentials in ({}, {"api_key": "key", "token": lambda: "token"}):
         with pytest.raises(InvalidRequestError):
