@@ -18,6 +18,7 @@ from ._acquire import Acquired, Done, Granted, Unguarded, acquire, was_seen
 from ._awaiting import Calls
 from ._claims import (
     BaseClaim,
+    BaseScope,
     enter_claim,
     granted_ref,
     hold,
@@ -109,19 +110,11 @@ class Claim(BaseClaim):
         await self._lost.wait()
 
 
-class ClaimScope:
+class ClaimScope(BaseScope[Claim]):
     """The claim of an ``async with`` block.
 
     ``replayed`` says whether the operation was done before, with ``value``.
     """
-
-    def __init__(self, claim: Claim | None, value: Any = None) -> None:
-        #: The claim; None if the operation was done before.
-        self.claim = claim
-        self.replayed = claim is None
-        #: The value that was stored, before or by ``complete``.
-        self.value = value
-        self._ended = False
 
     async def complete(self, value: Any) -> Any:
         """Stores the value, once. Returns it as a duplicate will get it. :raises CompletionError:"""
@@ -133,12 +126,6 @@ class ClaimScope:
         """Gives the claim up before its effect: a retry runs at once."""
         claim = self._end()
         await claim._client._shielded(claim._held.release(NoEffectError()))
-
-    def _end(self) -> Claim:
-        if self.claim is None or self._ended:
-            raise RuntimeError("the operation is already completed or released")
-        self._ended = True
-        return self.claim
 
 
 class Onceward:
