@@ -27,8 +27,6 @@ from onceward.v1.idempotency_pb2 import CompleteResponse
 class Home(TestingOnceward):
     """A service that counts calls, and refuses them once its tenant has moved."""
 
-    __test__ = False
-
     def __init__(self) -> None:
         self.moved_to: str | None = None
         self.calls = 0

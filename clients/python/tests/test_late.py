@@ -21,8 +21,6 @@ def _suspend(monkeypatch: pytest.MonkeyPatch) -> None:
 class Suspending(TestingOnceward):
     """A service whose answer to a Claim finds the machine of the client suspended."""
 
-    __test__ = False
-
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._monkeypatch = monkeypatch
         self.calls: list[str] = []

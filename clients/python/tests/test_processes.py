@@ -18,8 +18,6 @@ from onceward.testing import TestingOnceward
 class Observed(TestingOnceward):
     """A service that keeps the keys whose leases were prolonged."""
 
-    __test__ = False
-
     def __init__(self) -> None:
         self.extended: list[str] = []
         super().__init__()

@@ -61,11 +61,8 @@ class Api:
         self.server.should_exit = True
         self._thread.join()
 
-    def state(self, index: int = 0) -> int:
-        return self.testing.records()[index].state
-
     def is_done(self) -> bool:
-        return bool(self.testing.records()) and self.state() == Record.STATE_COMPLETED
+        return [record.state for record in self.testing.records()] == [Record.STATE_COMPLETED]
 
 
 @contextlib.contextmanager
