@@ -110,11 +110,6 @@ func TestErrorsAreAskedForByReasonAndByType(t *testing.T) {
 	if !errors.Is(err, onceward.ErrAmbiguous) || strings.Count(lines.String(), "the provider is down") != 1 {
 		t.Errorf("a delivery whose Resolve failed got %v; the log has %q", err, lines.String())
 	}
-	accepted := charges
-	accepted.AcceptAmbiguous = true
-	if _, err = onceward.Run(t.Context(), service.Client, accepted, succeeds); err != nil {
-		t.Errorf("a delivery that accepts ambiguity got %v", err)
-	}
 }
 
 // down is a connection to a service that says in colours that it is down.

@@ -33,7 +33,7 @@ from ._finish import Held, finish
 from ._flow import Flow, duration_ms
 from ._functions import refuse_deferred, refuse_deferred_function
 from ._homes import Homes
-from ._lease import Lease, lease_now_ms, now_ms
+from ._lease import MAX_LOOK_INTERVAL_MS, Lease, lease_now_ms, now_ms
 from ._options import (
     DEFAULT_TIMEOUT_MS,
     DEFAULT_WAIT_MS,
@@ -60,9 +60,6 @@ P = ParamSpec("P")
 
 #: How long functions may take to end once ``close`` has told them to.
 _CLOSING_GRACE_S = 1
-#: Timers may stop while a machine is suspended: a lease that ended meanwhile is noticed within this
-#: time.
-_MAX_LOOK_INTERVAL_MS = 1000
 #: A second heartbeat would have been due.
 _LATE_FRACTION = 1 / 3
 #: Less is usual on a machine that is busy.
@@ -358,7 +355,7 @@ class Onceward:
         while True:
             if lease.due():
                 heartbeats = {asyncio.ensure_future(self._heartbeat(held, lease))}
-            delay_ms = min(_MAX_LOOK_INTERVAL_MS, max(0.0, lease.next_at_ms() - lease_now_ms()))
+            delay_ms = min(MAX_LOOK_INTERVAL_MS, max(0.0, lease.next_at_ms() - lease_now_ms()))
             looks_at_ms = now_ms() + delay_ms
             # The end of a heartbeat changes when the next one is due.
             if heartbeats:
