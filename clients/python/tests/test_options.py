@@ -3,7 +3,7 @@
 import pytest
 
 import onceward
-from onceward import InvalidRequestError, Onceward, OncewardError, current_claim
+from onceward import InvalidRequestError, Onceward, OncewardError
 from onceward._catalogue import _CLASSES
 from onceward.aio import Onceward as AioOnceward
 
@@ -23,8 +23,3 @@ def test_every_class_is_published_and_has_a_remedy() -> None:
 
 def test_a_reason_of_a_newer_service_has_no_remedy() -> None:
     assert OncewardError("MOON_PHASE", "not tonight").remedy is None
-
-
-def test_there_is_no_current_claim_outside_of_a_guarded_function() -> None:
-    with pytest.raises(LookupError):
-        current_claim()
