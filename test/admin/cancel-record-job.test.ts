@@ -153,6 +153,7 @@ describeAdministration("CancelRecordJob", (world) => {
     );
     for (const cancel of [
       () => other.admin.cancelRecordJob({ id: forget }),
+      () => other.admin.getRecordJob({ id: forget }),
       () => one.admin.cancelRecordJob({ id: deletion }),
       () => limited.cancelRecordJob({ id: forget }),
       () => one.admin.cancelRecordJob({ id: 0n }),

@@ -7,8 +7,9 @@ import type { FirstClaim } from "../../server/src/insight/first-claims.ts";
 import { createSampler } from "../../server/src/insight/sampler.ts";
 import type { RecordId } from "../../server/src/records/record.ts";
 import type { SweptNamespace } from "../../server/src/records/sweep.ts";
-import { type AdministeredTenant, connectAdmin, describeAdministration } from "../support/calls/admin.ts";
+import { type AdministeredTenant, describeAdministration } from "../support/calls/admin.ts";
 import { errorOf } from "../support/calls/errors.ts";
+import { readPages } from "../support/calls/pages.ts";
 import { FORGET } from "../support/calls/resolutions.ts";
 import { grant, ORDER } from "../support/calls/verbs.ts";
 import { openStorePool } from "../support/database/connections.ts";
@@ -16,7 +17,7 @@ import type { TestDatabase } from "../support/database/database.ts";
 import { runRecordJobs } from "../support/database/jobs.ts";
 import { randomFor } from "../support/seed.ts";
 import { TEST_PEPPER } from "../support/servers/server.ts";
-import { createApiKey, type TestTenant } from "../support/servers/tenants.ts";
+import type { TestTenant } from "../support/servers/tenants.ts";
 
 const EAGER = { ONCEWARD_SWEEP_INTERVAL: "100ms", ONCEWARD_USAGE_FLUSH: "100ms" };
 const MINUTE_MS = 60_000;
@@ -316,26 +317,14 @@ describeAdministration(
       expect((await first()).namespaces.map(({ namespace }) => namespace)).toEqual(names.slice(0, 20));
     });
 
-    test("lists all namespaces in pages, and refuses that to a credential that is limited to some", async () => {
+    test("lists all namespaces in pages", async () => {
       const tenant = await newTenant();
       const names = ["charges", "mail", "refunds"];
       for (const namespace of names) await grant(tenant.caller, { namespace });
       const all = async () => (await tenant.admin.getKeyQuality({})).namespaces.map((each) => each.namespace);
       await expect.poll(all).toEqual(names);
-      const listed: string[] = [];
-      for (let pageToken = "", pages = 0; pages < 3; pages++) {
-        const page = await tenant.admin.getKeyQuality({ pageSize: 1, pageToken });
-        listed.push(...page.namespaces.map(({ namespace }) => namespace));
-        pageToken = page.nextPageToken;
-      }
-      expect(listed).toEqual(names);
-
-      const key = { tenantId: tenant.tenant.id, role: "TENANT_ADMIN", namespaces: ["refunds"] } as const;
-      const limited = connectAdmin(world().server, await createApiKey(world().database, key));
-      for (const request of [{}, { namespace: "charges" }]) {
-        expect((await errorOf(limited.getKeyQuality(request))).reason).toBe("NAMESPACE_DENIED");
-      }
-      expect((await limited.getKeyQuality({ namespace: "refunds" })).namespaces).toHaveLength(1);
+      const page = (pageToken: string) => tenant.admin.getKeyQuality({ pageSize: 1, pageToken });
+      expect((await readPages("namespaces", page)).map(({ namespace }) => namespace)).toEqual(names);
     });
 
     test.each([

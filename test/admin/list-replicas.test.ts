@@ -87,13 +87,13 @@ describeAdministrationOverAll(
         await database.query("delete from replicas where version = 'paged'");
       });
       const operator = await world().operator();
-      const ids = await readPages(async (pageToken) => {
-        const { replicas, nextPageToken } = await operator.listReplicas({ pageSize: 2, pageToken });
-        expect(replicas.length).toBeLessThanOrEqual(2);
-        return { items: replicas.map(({ id }) => id), nextPageToken };
+      const listed = await readPages("replicas", async (pageToken) => {
+        const page = await operator.listReplicas({ pageSize: 2, pageToken });
+        expect(page.replicas.length).toBeLessThanOrEqual(2);
+        return page;
       });
-      expect(ids).toHaveLength(6);
-      expect(new Set(ids).size).toBe(6);
+      expect(listed).toHaveLength(6);
+      expect(new Set(listed.map(({ id }) => id)).size).toBe(6);
       const { nextPageToken } = await operator.listReplicas({ pageSize: 1 });
       for (const request of [{ pageSize: -1 }, { pageToken: randomUUID() }]) {
         expect(await errorOf(operator.listReplicas(request))).toMatchObject({ reason: "INVALID_REQUEST" });

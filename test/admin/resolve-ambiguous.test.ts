@@ -7,19 +7,13 @@ import {
   RecordJob_Kind,
   RecordJob_State,
 } from "../../clients/typescript/src/gen/onceward/v1/tenant_pb.ts";
-import {
-  type AdministeredTenant,
-  connectAdmin,
-  createWorld,
-  describeAdministration,
-} from "../support/calls/admin.ts";
+import { type AdministeredTenant, createWorld, describeAdministration } from "../support/calls/admin.ts";
 import { describeError, errorOf } from "../support/calls/errors.ts";
 import { endLeases } from "../support/calls/records.ts";
 import { completeWith, FORGET, RELEASE } from "../support/calls/resolutions.ts";
 import { bytes, grant, ORDER, seconds, success } from "../support/calls/verbs.ts";
 import { createDatabaseOfTest } from "../support/database/database.ts";
 import { startTestServer } from "../support/servers/server.ts";
-import { createApiKey } from "../support/servers/tenants.ts";
 import { untilWaiting } from "../support/servers/waiters.ts";
 
 type Request = MessageInitShape<typeof ResolveAmbiguousRecordsRequestSchema>;
@@ -156,29 +150,6 @@ describeAdministration("ResolveAmbiguousRecords", (world) => {
     expect(
       await errorOf(admin.resolveAmbiguousRecords({ reason: "x", resolution: tooLarge, expectedCount: 0n })),
     ).toMatchObject({ reason: "RESULT_TOO_LARGE" });
-  });
-
-  test("a credential that is limited to namespaces resolves those only", async () => {
-    const one = await world().administeredTenant(HOLD);
-    await ambiguous(one, { keys: ["a"] });
-    const key = await createApiKey(world().database, {
-      tenantId: one.tenant.id,
-      role: "TENANT_ADMIN",
-      namespaces: ["charges"],
-    });
-    const limited = connectAdmin(world().server, key);
-    for (const namespace of ["", "payouts"]) {
-      const call = limited.resolveAmbiguousRecords({
-        namespace,
-        reason: "x",
-        resolution: RELEASE,
-        validateOnly: true,
-      });
-      expect(await errorOf(call)).toMatchObject({ reason: "NAMESPACE_DENIED" });
-    }
-    const request = { namespace: "charges", resolution: RELEASE, expectedCount: 1n };
-    await resolveAll({ ...one, admin: limited }, request);
-    expect(await states(one)).toEqual({ a: "RELEASED" });
   });
 
   test("release gives each matching key to its next claim, and leaves the others as they are", async () => {

@@ -90,7 +90,7 @@ describeAdministration(
       ]);
     });
 
-    test("a key limited to namespaces sees those; an unknown namespace's name is not kept", async () => {
+    test("the name of an unknown namespace is not kept", async () => {
       const tenant = await world().administeredTenant({ quota_operations_per_second: 2, quota_burst: 5 });
       for (const key of ["a", "b", "c", "d", "e"]) await grant(tenant.caller, { key });
       const refusedUnder = "not a namespace";
@@ -112,14 +112,6 @@ describeAdministration(
       expect(await errorOf(tenant.admin.getUsageNow({ namespace: refusedUnder }))).toMatchObject({
         reason: "INVALID_REQUEST",
       });
-      const limited = await createApiKey(world().database, {
-        tenantId: tenant.tenant.id,
-        role: "TENANT_ADMIN",
-        namespaces: [ORDER.namespace],
-      });
-      const admin = connectAdmin(world().server, limited);
-      expect(await errorOf(admin.getUsageNow({}))).toMatchObject({ reason: "NAMESPACE_DENIED" });
-      expect((await admin.getUsageNow({ namespace: ORDER.namespace })).total?.claims).toBe(5n);
     });
 
     test("calls that a quota would refuse are counted although they are answered", async () => {
@@ -196,10 +188,9 @@ describeAdministration(
       const four = limited.tenant.name;
       // By rate in one page: rates change between two.
       const list = (order: ListTenantUsageRequest_Order, search = "") =>
-        readPages(async (pageToken) => {
+        readPages("tenants", (pageToken) => {
           const pageSize = order === ListTenantUsageRequest_Order.RATE ? 200 : 2;
-          const page = await operator.listTenantUsage({ order, search, pageSize, pageToken });
-          return { items: page.tenants, nextPageToken: page.nextPageToken };
+          return operator.listTenantUsage({ order, search, pageSize, pageToken });
         });
       const names = async (order: ListTenantUsageRequest_Order) =>
         (await list(order))
