@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { MAX_COUNTED } from "../../server/src/admin/records/count-records.ts";
-import { endLeases } from "../support/calls/records.ts";
+import { copyRecord, endLeases } from "../support/calls/records.ts";
+import { seconds } from "../support/calls/verbs.ts";
 import { useCliWorld } from "../support/processes/cli-world.ts";
 import { partsOf } from "../support/servers/tenants.ts";
 
@@ -38,15 +39,8 @@ test("a namespace with records and no policy is listed as undeclared", async () 
 test("records are counted by state, of one namespace or of each", async () => {
   const { cli, caller, tenant } = await world().tenantWithCli(HOLD);
   // One more than one statement of the service examines.
-  await world().database.query(
-    `insert into records (tenant_id, namespace, key, state, fencing_token, claim_id, owner, attempt, lease_ms,
-       holds_on_lease_expiry, accepts_ambiguous, key_retention_s, result_retention_s, failure_retention_s,
-       first_claimed_at, claimed_at, lease_expires_at, expires_at, sweep_at)
-     select $1, 'bulk', 'order-' || i, 1, i, 'claim-' || i, '', 1, 1000, true, false, 86400, 86400, 86400,
-       now(), now(), now() + interval '1 hour', now() + interval '1 day', now() + interval '1 day'
-     from generate_series(1, ${MAX_COUNTED + 1}) i`,
-    [tenant.id],
-  );
+  await caller.claim({ namespace: "bulk", key: "order", lease: seconds(900) });
+  await copyRecord(world().database, tenant, "order", { count: MAX_COUNTED, keySql: "'order-' || n" });
   for (const key of ["payout-1", "payout-2"]) await caller.claim({ namespace: "payouts", key });
   await endLeases(world().database, tenant, "payout-1");
   expect((await cli("records", "count", "payouts", "--wide")).stdout).toMatch(
@@ -71,9 +65,8 @@ test("records are filtered by owner, fingerprint and the end of their lease", as
     ((await cli.json("records", "list", ...filter)) as { key: string }[]).map(({ key }) => key);
   expect(await keys("--owner", "worker-2")).toEqual(["payout-2"]);
   expect(await keys("--fingerprint", "07".repeat(32))).toEqual(["payout-2"]);
-  expect(await keys("--lease-expired-before", new Date(Date.now() + 1000).toISOString())).toEqual([
-    "payout-1",
-  ]);
+  const soon = new Date(Date.now() + 1000).toISOString();
+  expect(await keys("--lease-expired-before", soon)).toEqual(["payout-1"]);
   expect(await keys("--state", "ambiguous", "--lease-expired-before", "1h")).toEqual([]);
   expect(await cli("records", "list", "--fingerprint", "07")).toMatchObject({ exit: 2 });
 });
@@ -117,17 +110,8 @@ test("keys list shows when a key was last used", async () => {
 test("operator usage shows a tenant's records beside its quota", async () => {
   const { caller, tenant } = await world().tenantWithCli();
   const operator = await world().operatorCli();
-  await operator(
-    "operator",
-    "tenants",
-    "limits",
-    tenant.name,
-    "--live-records",
-    "1000",
-    "--stored-bytes",
-    "5GiB",
-    "--yes",
-  );
+  const limits = ["--live-records", "1000", "--stored-bytes", "5GiB", "--yes"];
+  await operator("operator tenants limits", tenant.name, ...limits);
   await caller.claim({ namespace: "charges", key: "order-1" });
   const row = async () => (await operator("operator", "usage", tenant.name, "--wide")).stdout.split("\n");
   await expect
