@@ -7,7 +7,6 @@ import { routesOf } from "../support/console/routes.ts";
 import { screenshot } from "../support/console/screenshots.ts";
 import { seedOfRun } from "../support/console/seed.ts";
 import { useConsole } from "../support/console/use-console.ts";
-import { createApiKey, createTenant } from "../support/servers/tenants.ts";
 
 /** The audit is for both. */
 const ONLY_OPERATOR_PATHS = ["/tenants", "/tenants/acme", "/fleet"];
@@ -19,7 +18,7 @@ function pathsOfAdmins(): readonly string[] {
 }
 
 describeInBrowser("A screen", () => {
-  const { server, database } = useConsole();
+  const { server, administeredTenant } = useConsole();
 
   /** Returns the paths whose screen does not say so. */
   async function pathsWithout(
@@ -66,8 +65,7 @@ describeInBrowser("A screen", () => {
   });
 
   test("without anything to list says so, with the command that does the same", async () => {
-    const tenant = await createTenant(database);
-    const key = await createApiKey(database, { tenantId: tenant.id, role: "TENANT_ADMIN" });
+    const { adminKey: key } = await administeredTenant();
     const page = await openConsole(server, { key });
     expect(await pathsWithout(page, EMPTY_PATHS, /\bonceward [a-z]/)).toEqual([]);
   });
