@@ -82,39 +82,48 @@ function wordsOf([first = "", ...others]: readonly string[]): readonly string[] 
   return [...first.split(" "), ...others];
 }
 
-/** Runs a command in this process; at a terminal if the user can answer. */
-async function runHere(
+interface Given {
+  readonly answer?: (question: string) => Promise<string>;
+  readonly input?: string;
+}
+
+/** Returns what a command sees of its process, and what it prints; at a terminal if the user can answer. */
+export function hostFor(
   args: readonly string[],
   env: Readonly<Record<string, string>>,
-  {
-    answer,
-    input = "",
-  }: { readonly answer?: (question: string) => Promise<string>; readonly input?: string },
-): Promise<CliResult> {
+  { answer, input = "" }: Given = {},
+) {
   const printed = { stdout: "", stderr: "" };
   const refuse = () => Promise.reject(new Error("a command without a terminal asks"));
+  const write = (text: string) => {
+    printed.stdout += text;
+  };
   const host: Host = {
-    args: wordsOf(args),
-    env,
-    homeDir: NO_PROFILES,
-    isInteractive: answer !== undefined,
-    isTerminal: false,
-    write: (text) => {
-      printed.stdout += text;
+    ...{
+      args: wordsOf(args),
+      env,
+      homeDir: NO_PROFILES,
+      isInteractive: answer !== undefined,
+      isTerminal: false,
     },
-    writeHeading: (text) => {
-      printed.stdout += text;
-    },
+    ...{ write, writeHeading: write, ask: answer ?? refuse, askSecret: answer ?? refuse },
     warn: (text) => {
       printed.stderr += text;
     },
-    ask: answer ?? refuse,
-    askSecret: answer ?? refuse,
     openBrowser: () => {
       throw new Error("a command without a terminal opens a browser");
     },
     readInput: () => Promise.resolve(input),
   };
+  return { host, printed };
+}
+
+async function runHere(
+  args: readonly string[],
+  env: Readonly<Record<string, string>>,
+  given: Given,
+): Promise<CliResult> {
+  const { host, printed } = hostFor(args, env, given);
   return { exit: await runProgram(host), ...printed };
 }
 
