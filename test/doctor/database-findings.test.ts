@@ -22,7 +22,6 @@ beforeAll(() => {
   return () => control.close();
 });
 
-/** Creates a migrated database. */
 async function createMigrated(): Promise<OpenDatabase> {
   const url = await postgres.createDatabase();
   await migrate(url, () => {});
@@ -41,7 +40,6 @@ async function createLatin1(): Promise<string> {
   return url.href;
 }
 
-/** Sets a setting of the database for new connections. */
 async function set(database: OpenDatabase, setting: string): Promise<void> {
   await database.query(`alter database ${nameOf(database)} set ${setting}`);
 }
