@@ -20,7 +20,6 @@ const { database, server } = useServer({
   ONCEWARD_USAGE_FLUSH: "100ms",
 });
 
-/** Makes every statement of every task fail. */
 async function breakTasks(): Promise<void> {
   for (const table of TABLES) await database.query(`alter table ${table} rename to ${table}_away`);
   await database.query(

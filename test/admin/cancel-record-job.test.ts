@@ -125,7 +125,7 @@ describeAdministration("CancelRecordJob", (world) => {
     const one = await world().administeredTenant();
     const id = await insertJob(one, "FORGET");
     await expect
-      .poll(async () => (await one.admin.getRecordJob({ id })).job?.state, { timeout: 30_000 })
+      .poll(async () => (await one.admin.getRecordJob({ id })).job?.state)
       .toBe(RecordJob_State.DONE);
     const { job } = await one.admin.getRecordJob({ id });
     expect((await one.admin.cancelRecordJob({ id })).job).toEqual(job);

@@ -13,6 +13,7 @@ import {
 import { errorOf } from "../support/calls/errors.ts";
 import { readPages } from "../support/calls/pages.ts";
 import { ageRecords, copyRecord, endLeases } from "../support/calls/records.ts";
+import { FORGET, RELEASE, resolve } from "../support/calls/resolutions.ts";
 import { bytes, fingerprintOf, grant, ORDER, seconds, success } from "../support/calls/verbs.ts";
 
 /** A state of a later version of the contract. */
@@ -207,8 +208,7 @@ describeAdministration("ListRecords", (world, _transport) => {
     expect(first.records.map(({ key }) => key)).toEqual(["a", "b"]);
     const token = async (key: string) =>
       firstOf(await one.admin.listRecords({ keyPrefix: key })).fencingToken;
-    const resolution = { case: "release", value: {} } as const;
-    for (const key of ["b", "c"]) await one.admin.resolveRecord({ ...ORDER, key, reason: "x", resolution });
+    for (const key of ["b", "c"]) await resolve(one.admin, RELEASE, { key });
     await one.caller.complete({ ...ORDER, key: "d", fencingToken: await token("d"), result: success("x") });
     await one.caller.extendLease({ ...ORDER, key: "e", fencingToken: await token("e") });
     await endLeases(world().database, one.tenant, "later");
@@ -243,12 +243,7 @@ describeAdministration("ListRecords", (world, _transport) => {
   test("never shows forgotten or expired records", async () => {
     const one = await world().administeredTenant({ key_retention_s: 3600 });
     await claimAll(one, ["forgotten", "expired", "there"]);
-    await one.admin.resolveRecord({
-      ...ORDER,
-      key: "forgotten",
-      reason: "a test",
-      resolution: { case: "forget", value: {} },
-    });
+    await resolve(one.admin, FORGET, { key: "forgotten" });
     await ageRecords(world().database, one.tenant, 3601, "expired");
     expect(await keysOf(one.admin)).toEqual(["there"]);
   });
@@ -291,8 +286,7 @@ describeAdministration("ListRecords", (world, _transport) => {
     expect(await keysOf(one.admin, { state, pageSize: 1 })).toHaveLength(4);
     await endLeases(world().database, one.tenant);
     expect(await keysOf(one.admin, { ...OLDEST_FIRST, keyPrefix: "key-12" })).toEqual(["key-12000"]);
-    const resolution = { case: "release", value: {} } as const;
-    const count = { reason: "x", resolution, validateOnly: true };
+    const count = { reason: "x", resolution: RELEASE, validateOnly: true };
     expect(await one.admin.resolveAmbiguousRecords(count)).toMatchObject({
       matching: 12_000n,
       isLowerBound: false,

@@ -12,10 +12,10 @@ const AN_HOUR_MS = 3_600_000;
 
 describeAdministration(
   "Operators' API keys",
+  { env: { ONCEWARD_OPERATOR_KEY: formatApiKey(CONFIGURED) } },
   (world, transport) => {
     const operateAs = (secret: string) => connectOperator(world().server, secret, transport);
 
-    /** Returns the audit events of an RPC about one key. */
     async function eventsOf(id: string, action: string) {
       const operator = await world().operator();
       const { events } = await operator.listAuditEvents({ action });
@@ -121,5 +121,4 @@ describeAdministration(
       expect(told).not.toContain(parseApiKey(secret)?.secret);
     });
   },
-  { ONCEWARD_OPERATOR_KEY: formatApiKey(CONFIGURED) },
 );

@@ -12,9 +12,9 @@ const DAY = seconds(86_400);
 
 describeAdministrationOverAll(
   "An operator",
+  { env: { ONCEWARD_USAGE_FLUSH: "100ms" } },
   (world, transport) => {
     let made = 0;
-    /** A tenant of a test's own, by its name. */
     async function makeTenant(operator: OperatorClient): Promise<string> {
       const name = `made-${transport.toLowerCase().replaceAll(/[^a-z]+/g, "-")}-${++made}`;
       await operator.createTenant({ tenant: { name } });
@@ -258,5 +258,4 @@ describeAdministrationOverAll(
       expect(tenants.map(({ name }) => name)).toEqual([`${prefix}-c`, `${prefix}-d`]);
     });
   },
-  { ONCEWARD_USAGE_FLUSH: "100ms" },
 );

@@ -11,6 +11,7 @@ import { connectClient } from "../support/calls/clients.ts";
 import { describeError, errorOf } from "../support/calls/errors.ts";
 import { readPages } from "../support/calls/pages.ts";
 import { ageRecords } from "../support/calls/records.ts";
+import { FORGET, resolve } from "../support/calls/resolutions.ts";
 import { complete, grant, ORDER, seconds } from "../support/calls/verbs.ts";
 import { createDatabaseOfTest, type TestDatabase } from "../support/database/database.ts";
 import { useDatabase } from "../support/database/use-database.ts";
@@ -62,11 +63,7 @@ describe("Within 10 s, a change through one replica is effective on the other", 
     const revokedCaller = connectClient(replicas[1], secret);
     expect((await revokedCaller.claim(ORDER)).outcome.case).toBe("completed");
 
-    await forgotten.admin.resolveRecord({
-      ...ORDER,
-      reason: "wrong",
-      resolution: { case: "forget", value: {} },
-    });
+    await resolve(forgotten.admin, FORGET);
     await revoked.admin.revokeApiKey({ id: apiKey?.id ?? "" });
     await operator.suspendTenant({ name: suspended.tenant.name });
     await operator.deleteTenant({ name: deleted.tenant.name });
@@ -120,7 +117,7 @@ describe("Within 10 s, a change through one replica is effective on the other", 
     const replicas = await startReplicas({ REDIS_URL: redis.url });
     const { admin, elsewhere } = await knownTenant(replicas);
     await repeatOften(elsewhere);
-    await admin.resolveRecord({ ...ORDER, reason: "wrong", resolution: { case: "forget", value: {} } });
+    await resolve(admin, FORGET);
     const claim = async () => (await elsewhere.claim(ORDER)).outcome.case;
     await expect.poll(claim, EVERYWHERE).toBe("claimed");
   });
@@ -128,101 +125,93 @@ describe("Within 10 s, a change through one replica is effective on the other", 
 
 const PATIENCE = { timeout: 60_000 };
 
-describeAdministrationOverAll(
-  "ListReplicas",
-  (world) => {
-    test("shows each live replica from any of them, with its load", async () => {
-      const { database } = world();
-      const other = await startTestServer(database.url, { ONCEWARD_POOL_SIZE: "9" });
-      onTestFinished(() => other.stop());
-      const operator = await world().operator();
-      const { replicaId } = await operator.getServerInfo({});
+describeAdministrationOverAll("ListReplicas", { tuning: { heartbeatMs: 200 } }, (world) => {
+  test("shows each live replica from any of them, with its load", async () => {
+    const { database } = world();
+    const other = await startTestServer(database.url, { ONCEWARD_POOL_SIZE: "9" });
+    onTestFinished(() => other.stop());
+    const operator = await world().operator();
+    const { replicaId } = await operator.getServerInfo({});
+    const { replicas } = await operator.listReplicas({});
+    expect(replicas).toHaveLength(2);
+    expect(replicas.map(({ id }) => id)).toEqual(replicas.map(({ id }) => id).sort());
+    const second = replicas.find(({ id }) => id !== replicaId);
+    expect(second).toMatchObject({ version: VERSION, degraded: [], load: { poolSize: 9, poolAwaited: 0 } });
+    const [row] = await database.query<{ seen: number; started: number }>(
+      `select date_part('epoch', seen_at) * 1000 as seen, date_part('epoch', started_at) * 1000 as started
+       from replicas where id = $1`,
+      [second?.id],
+    );
+    expect(second?.startedAt && timestampMs(second.startedAt)).toBeCloseTo(row?.started ?? 0, -1);
+    expect(second?.seenAt && timestampMs(second.seenAt)).toBeLessThanOrEqual((row?.seen ?? 0) + 1);
+    expect(second?.host).toBe(hostname());
+    // Both clocks are this machine's: what is left is the error of the measurement.
+    const offsets = async () =>
+      (await operator.listReplicas({})).replicas.map(
+        ({ clockOffset }) => clockOffset && durationMs(clockOffset),
+      );
+    await expect
+      .poll(async () => (await offsets()).every((ms) => ms !== undefined && Math.abs(ms) < 60_000), PATIENCE)
+      .toBe(true);
+  });
+
+  test("shows the operations per second and the connections of a replica with calls", async () => {
+    const { caller } = await world().administeredTenant();
+    const operator = await world().operator();
+    const { replicaId } = await operator.getServerInfo({});
+    let keys = 0;
+    const load = async () => {
+      await grant(caller, { key: `order-${keys++}` });
       const { replicas } = await operator.listReplicas({});
-      expect(replicas).toHaveLength(2);
-      expect(replicas.map(({ id }) => id)).toEqual(replicas.map(({ id }) => id).sort());
-      const second = replicas.find(({ id }) => id !== replicaId);
-      expect(second).toMatchObject({ version: VERSION, degraded: [], load: { poolSize: 9, poolAwaited: 0 } });
-      const [row] = await database.query<{ seen: number; started: number }>(
-        `select date_part('epoch', seen_at) * 1000 as seen, date_part('epoch', started_at) * 1000 as started
-         from replicas where id = $1`,
-        [second?.id],
-      );
-      expect(second?.startedAt && timestampMs(second.startedAt)).toBeCloseTo(row?.started ?? 0, -1);
-      expect(second?.seenAt && timestampMs(second.seenAt)).toBeLessThanOrEqual((row?.seen ?? 0) + 1);
-      expect(second?.host).toBe(hostname());
-      // Both clocks are this machine's: what is left is the error of the measurement.
-      const offsets = async () =>
-        (await operator.listReplicas({})).replicas.map(
-          ({ clockOffset }) => clockOffset && durationMs(clockOffset),
-        );
-      await expect
-        .poll(
-          async () => (await offsets()).every((ms) => ms !== undefined && Math.abs(ms) < 60_000),
-          PATIENCE,
-        )
-        .toBe(true);
-    });
+      return replicas.find(({ id }) => id === replicaId)?.load;
+    };
+    await expect.poll(async () => (await load())?.operationsPerSecond ?? 0, PATIENCE).toBeGreaterThan(0);
+    expect((await load())?.connections).toBeGreaterThan(0);
+  });
 
-    test("shows the operations per second and the connections of a replica with calls", async () => {
-      const { caller } = await world().administeredTenant();
-      const operator = await world().operator();
-      const { replicaId } = await operator.getServerInfo({});
-      let keys = 0;
-      const load = async () => {
-        await grant(caller, { key: `order-${keys++}` });
-        const { replicas } = await operator.listReplicas({});
-        return replicas.find(({ id }) => id === replicaId)?.load;
-      };
-      await expect.poll(async () => (await load())?.operationsPerSecond ?? 0, PATIENCE).toBeGreaterThan(0);
-      expect((await load())?.connections).toBeGreaterThan(0);
+  test("omits a replica without a heartbeat for ten seconds; an older one has no load", async () => {
+    const { database } = world();
+    await database.query(
+      `insert into replicas (id, version, seen_at, clock_ahead_ms) values
+       (gen_random_uuid(), 'older', now() - interval '5 seconds', null),
+       (gen_random_uuid(), 'behind', now() - interval '5 seconds', -2500.4),
+       (gen_random_uuid(), 'gone', now() - interval '11 seconds', null)`,
+    );
+    const { replicas } = await (await world().operator()).listReplicas({});
+    await database.query("delete from replicas where version in ('older', 'behind', 'gone')");
+    const older = replicas.find(({ version }) => version === "older");
+    expect([older?.host, older?.load, older?.clockOffset]).toEqual(["", undefined, undefined]);
+    expect(replicas.find(({ version }) => version === "behind")).toMatchObject({
+      clockOffset: { seconds: -2n, nanos: -500_000_000 },
     });
+    expect(replicas.map(({ version }) => version).sort()).toEqual([VERSION, "behind", "older"].sort());
+  });
 
-    test("omits a replica without a heartbeat for ten seconds; an older one has no load", async () => {
-      const { database } = world();
-      await database.query(
-        `insert into replicas (id, version, seen_at, clock_ahead_ms) values
-         (gen_random_uuid(), 'older', now() - interval '5 seconds', null),
-         (gen_random_uuid(), 'behind', now() - interval '5 seconds', -2500.4),
-         (gen_random_uuid(), 'gone', now() - interval '11 seconds', null)`,
-      );
-      const { replicas } = await (await world().operator()).listReplicas({});
-      await database.query("delete from replicas where version in ('older', 'behind', 'gone')");
-      const older = replicas.find(({ version }) => version === "older");
-      expect([older?.host, older?.load, older?.clockOffset]).toEqual(["", undefined, undefined]);
-      expect(replicas.find(({ version }) => version === "behind")).toMatchObject({
-        clockOffset: { seconds: -2n, nanos: -500_000_000 },
-      });
-      expect(replicas.map(({ version }) => version).sort()).toEqual([VERSION, "behind", "older"].sort());
+  test("has pages, whose tokens belong to this list", async () => {
+    const { database } = world();
+    await database.query(
+      "insert into replicas (id, version, seen_at) select gen_random_uuid(), 'paged', now() + interval '1 minute' from generate_series(1, 5)",
+    );
+    onTestFinished(async () => {
+      await database.query("delete from replicas where version = 'paged'");
     });
-
-    test("has pages, whose tokens belong to this list", async () => {
-      const { database } = world();
-      await database.query(
-        "insert into replicas (id, version, seen_at) select gen_random_uuid(), 'paged', now() + interval '1 minute' from generate_series(1, 5)",
-      );
-      onTestFinished(async () => {
-        await database.query("delete from replicas where version = 'paged'");
-      });
-      const operator = await world().operator();
-      const listed = await readPages("replicas", async (pageToken) => {
-        const page = await operator.listReplicas({ pageSize: 2, pageToken });
-        expect(page.replicas.length).toBeLessThanOrEqual(2);
-        return page;
-      });
-      expect(listed).toHaveLength(6);
-      expect(new Set(listed.map(({ id }) => id)).size).toBe(6);
-      const { nextPageToken } = await operator.listReplicas({ pageSize: 1 });
-      for (const request of [{ pageSize: -1 }, { pageToken: randomUUID() }]) {
-        expect(await errorOf(operator.listReplicas(request))).toMatchObject({ reason: "INVALID_REQUEST" });
-      }
-      expect(await errorOf(operator.listTenants({ pageToken: nextPageToken }))).toMatchObject({
-        reason: "INVALID_REQUEST",
-      });
+    const operator = await world().operator();
+    const listed = await readPages("replicas", async (pageToken) => {
+      const page = await operator.listReplicas({ pageSize: 2, pageToken });
+      expect(page.replicas.length).toBeLessThanOrEqual(2);
+      return page;
     });
-  },
-  {},
-  { heartbeatMs: 200 },
-);
+    expect(listed).toHaveLength(6);
+    expect(new Set(listed.map(({ id }) => id)).size).toBe(6);
+    const { nextPageToken } = await operator.listReplicas({ pageSize: 1 });
+    for (const request of [{ pageSize: -1 }, { pageToken: randomUUID() }]) {
+      expect(await errorOf(operator.listReplicas(request))).toMatchObject({ reason: "INVALID_REQUEST" });
+    }
+    expect(await errorOf(operator.listTenants({ pageToken: nextPageToken }))).toMatchObject({
+      reason: "INVALID_REQUEST",
+    });
+  });
+});
 
 async function newReplica(database: TestDatabase): Promise<TestServer> {
   const replica = await startTestServer(database.url, {}, { heartbeatMs: 200 });
@@ -230,7 +219,6 @@ async function newReplica(database: TestDatabase): Promise<TestServer> {
   return replica;
 }
 
-/** How many replicas one knows of. */
 async function known(replica: TestServer): Promise<number | undefined> {
   return (await readMetrics(replica)).get("onceward_replicas");
 }

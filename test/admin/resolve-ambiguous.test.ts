@@ -25,7 +25,6 @@ const STATE_NAMES = new Map<Record_State, string>(
   Object.entries(Record_State).map(([name, value]) => [value, name]),
 );
 
-/** Resolves all ambiguous records that match, and returns the finished job. */
 async function resolveAll({ admin }: AdministeredTenant, request: Request): Promise<RecordJob> {
   const { job } = await admin.resolveAmbiguousRecords({ reason: "found out", ...request });
   return await finished(admin, job?.id ?? 0n);
@@ -43,7 +42,6 @@ async function finished({ getRecordJob }: AdministeredTenant["admin"], id: bigin
 }
 
 describeAdministration("ResolveAmbiguousRecords", (world) => {
-  /** Claims keys of a namespace, and ends their leases. */
   async function ambiguous(
     { caller, tenant }: AdministeredTenant,
     {

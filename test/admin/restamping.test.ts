@@ -12,7 +12,6 @@ const HOUR_S = 3600;
 const DAY_S = 24 * HOUR_S;
 const CHARGES = "charges";
 
-/** Declares CHARGES with a retention, and returns the clients that use it. */
 async function withCharges(world: AdminWorld, keyRetentionS: number): Promise<AdministeredTenant> {
   const administered = await world.administeredTenant();
   await setRetention(administered, keyRetentionS);

@@ -39,156 +39,149 @@ async function usageAfter({ admin }: AdministeredTenant, claims: bigint): Promis
     ({ hours } = await admin.getUsage({}));
     return hours.reduce((sum, hour) => sum + hour.claims, 0n);
   };
-  await expect.poll(async () => (await stored()) >= claims, { interval: 20 }).toBe(true);
+  await expect.poll(async () => (await stored()) >= claims).toBe(true);
   expect(hours.reduce((sum, hour) => sum + hour.claims, 0n)).toBe(claims);
   return hours;
 }
 
-describeAdministration(
-  "usage",
-  (world: () => AdminWorld) => {
-    beforeEach(awaitYoungHour);
+describeAdministration("usage", { env: EAGER }, (world: () => AdminWorld) => {
+  beforeEach(awaitYoungHour);
 
-    test("counts the outcomes of a namespace's claims and settlements", async () => {
-      const tenant = await world().administeredTenant();
-      const { caller } = tenant;
-      const fingerprint = fingerprintOf("a request");
-      const first = await grant(caller, { fingerprint });
-      await caller.claim({ ...ORDER, fingerprint });
-      await endLeases(world().database, tenant.tenant);
-      const second = await grant(caller, { fingerprint });
-      await errorOf(caller.complete({ ...ORDER, fencingToken: first.fencingToken, result: success("late") }));
-      await caller.complete({ ...ORDER, fencingToken: second.fencingToken, result: success("done") });
-      await caller.claim({ ...ORDER, fingerprint });
-      await errorOf(caller.claim({ ...ORDER, fingerprint: fingerprintOf("another request") }));
+  test("counts the outcomes of a namespace's claims and settlements", async () => {
+    const tenant = await world().administeredTenant();
+    const { caller } = tenant;
+    const fingerprint = fingerprintOf("a request");
+    const first = await grant(caller, { fingerprint });
+    await caller.claim({ ...ORDER, fingerprint });
+    await endLeases(world().database, tenant.tenant);
+    const second = await grant(caller, { fingerprint });
+    await errorOf(caller.complete({ ...ORDER, fencingToken: first.fencingToken, result: success("late") }));
+    await caller.complete({ ...ORDER, fencingToken: second.fencingToken, result: success("done") });
+    await caller.claim({ ...ORDER, fingerprint });
+    await errorOf(caller.claim({ ...ORDER, fingerprint: fingerprintOf("another request") }));
 
-      const [hour] = await usageAfter(tenant, 5n);
-      expect(hour).toMatchObject({
-        namespace: ORDER.namespace,
-        claims: 5n,
-        granted: 2n,
-        reclaims: 1n,
-        inProgress: 1n,
-        replayed: 1n,
-        mismatches: 1n,
-        fenced: 1n,
-        completions: 1n,
-        settled: 1n,
-        ambiguous: 0n,
-      });
+    const [hour] = await usageAfter(tenant, 5n);
+    expect(hour).toMatchObject({
+      namespace: ORDER.namespace,
+      claims: 5n,
+      granted: 2n,
+      reclaims: 1n,
+      inProgress: 1n,
+      replayed: 1n,
+      mismatches: 1n,
+      fenced: 1n,
+      completions: 1n,
+      settled: 1n,
+      ambiguous: 0n,
     });
+  });
 
-    test("counts what a later claim settled, once, and no search that found nothing", async () => {
-      const tenant = await world().administeredTenant();
-      const { caller } = tenant;
-      await grant(caller);
-      await endLeases(world().database, tenant.tenant);
-      const search = await grant(caller);
-      await caller.release({ ...ORDER, fencingToken: search.fencingToken, giveBack: true });
-      const again = { ...ORDER, fencingToken: (await grant(caller)).fencingToken };
-      for (const _ of ["first", "repeat"]) await caller.release(again);
-      await caller.complete({
-        ...ORDER,
-        fencingToken: (await grant(caller)).fencingToken,
-        result: success(""),
-      });
-      await caller.claim(ORDER);
-      expect(await usageAfter(tenant, 5n)).toMatchObject([{ settled: 1n, completions: 1n }]);
+  test("counts what a later claim settled, once, and no search that found nothing", async () => {
+    const tenant = await world().administeredTenant();
+    const { caller } = tenant;
+    await grant(caller);
+    await endLeases(world().database, tenant.tenant);
+    const search = await grant(caller);
+    await caller.release({ ...ORDER, fencingToken: search.fencingToken, giveBack: true });
+    const again = { ...ORDER, fencingToken: (await grant(caller)).fencingToken };
+    for (const _ of ["first", "repeat"]) await caller.release(again);
+    await caller.complete({
+      ...ORDER,
+      fencingToken: (await grant(caller)).fencingToken,
+      result: success(""),
     });
+    await caller.claim(ORDER);
+    expect(await usageAfter(tenant, 5n)).toMatchObject([{ settled: 1n, completions: 1n }]);
+  });
 
-    test("counts too old keys, refused or granted with RUN, and those of unknown time", async () => {
-      const tenant = await world().administeredTenant();
-      const old = { keyCreatedAt: timestampFromMs(Date.now() - 400 * 86_400_000) };
-      await grant(tenant.caller, { ...old, key: "granted" });
-      await grant(tenant.caller, { key: "unknown" });
-      const namespace = { name: ORDER.namespace, policy: { lateKeys: Policy_LateKeys.REFUSE } };
-      await tenant.admin.updateNamespace({ namespace, allowMissing: true });
-      expect(await errorOf(tenant.caller.claim({ ...ORDER, ...old }))).toMatchObject({
-        reason: "KEY_TOO_OLD",
-      });
-      expect(await usageAfter(tenant, 3n)).toMatchObject([
-        { granted: 2n, lateKeysRefused: 1n, lateKeysGranted: 1n, withoutKeyTime: 1n },
-      ]);
-      const { hours } = await tenant.admin.getUsage({ grouping: GetUsageRequest_Grouping.HOUR });
-      expect(hours).toMatchObject([{ lateKeysRefused: 1n, lateKeysGranted: 1n, withoutKeyTime: 1n }]);
+  test("counts too old keys, refused or granted with RUN, and those of unknown time", async () => {
+    const tenant = await world().administeredTenant();
+    const old = { keyCreatedAt: timestampFromMs(Date.now() - 400 * 86_400_000) };
+    await grant(tenant.caller, { ...old, key: "granted" });
+    await grant(tenant.caller, { key: "unknown" });
+    const namespace = { name: ORDER.namespace, policy: { lateKeys: Policy_LateKeys.REFUSE } };
+    await tenant.admin.updateNamespace({ namespace, allowMissing: true });
+    expect(await errorOf(tenant.caller.claim({ ...ORDER, ...old }))).toMatchObject({
+      reason: "KEY_TOO_OLD",
     });
+    expect(await usageAfter(tenant, 3n)).toMatchObject([
+      { granted: 2n, lateKeysRefused: 1n, lateKeysGranted: 1n, withoutKeyTime: 1n },
+    ]);
+    const { hours } = await tenant.admin.getUsage({ grouping: GetUsageRequest_Grouping.HOUR });
+    expect(hours).toMatchObject([{ lateKeysRefused: 1n, lateKeysGranted: 1n, withoutKeyTime: 1n }]);
+  });
 
-    test("counts each item of a batch", async () => {
-      const tenant = await world().administeredTenant();
-      const claim = (key: string) => ({ request: { case: "claim" as const, value: { ...ORDER, key } } });
-      await tenant.caller.batch({ items: [claim("a"), claim("b"), claim("a")] });
-      expect(await usageAfter(tenant, 3n)).toMatchObject([{ granted: 2n, inProgress: 1n }]);
+  test("counts each item of a batch", async () => {
+    const tenant = await world().administeredTenant();
+    const claim = (key: string) => ({ request: { case: "claim" as const, value: { ...ORDER, key } } });
+    await tenant.caller.batch({ items: [claim("a"), claim("b"), claim("a")] });
+    expect(await usageAfter(tenant, 3n)).toMatchObject([{ granted: 2n, inProgress: 1n }]);
+  });
+
+  test("shows how long after the first claim of their key repeats arrived", async () => {
+    const tenant = await world().administeredTenant();
+    await grant(tenant.caller);
+    await tenant.caller.claim(ORDER);
+    await ageRecords(world().database, tenant.tenant, 1500);
+    await tenant.caller.claim({ ...ORDER, acceptAmbiguous: false });
+    const [hour] = await usageAfter(tenant, 3n);
+    const repeats = hour?.repeatLateness.filter((bucket) => bucket.repeats > 0n);
+    expect(repeats).toMatchObject([
+      { upTo: { seconds: 1n }, repeats: 1n },
+      { upTo: { seconds: 1677n }, repeats: 1n },
+    ]);
+    expect(hour?.repeatLateness.at(-1)?.upTo).toBeUndefined();
+  });
+
+  test("is listed by hour and namespace, page by page, and by namespace alone", async () => {
+    const tenant = await world().administeredTenant();
+    for (const namespace of ["c", "a", "b"]) await tenant.caller.claim({ namespace, key: "order-1" });
+    await usageAfter(tenant, 3n);
+    await world().database.query(
+      `insert into usage_hours (tenant_id, hour, namespace, claims, repeat_lateness)
+       select tenant_id, hour - interval '2 hours', 'b', 7, repeat_lateness from usage_hours
+        where tenant_id = $1 and namespace = 'b'`,
+      [tenant.tenant.id],
+    );
+    const seen = await readPages("hours", (pageToken) => tenant.admin.getUsage({ pageSize: 3, pageToken }));
+    expect(seen.map(({ namespace, claims }) => [namespace, claims])).toEqual([
+      ["b", 7n],
+      ["a", 1n],
+      ["b", 1n],
+      ["c", 1n],
+    ]);
+    const before = seen.at(-1)?.hour;
+    if (before === undefined) throw new Error("an hour is missing");
+    expect((await tenant.admin.getUsage({ namespace: "b" })).hours.map(({ claims }) => claims)).toEqual([
+      7n,
+      1n,
+    ]);
+    expect((await tenant.admin.getUsage({ before })).hours.map(({ claims }) => claims)).toEqual([7n]);
+    expect((await tenant.admin.getUsage({ after: before })).hours).toHaveLength(3);
+
+    const grouping = GetUsageRequest_Grouping.HOUR;
+    const sums = await readPages("hours", async (pageToken) => {
+      const page = await tenant.admin.getUsage({ grouping, pageSize: 1, pageToken });
+      expect(page.hours.length).toBeLessThanOrEqual(1);
+      return page;
     });
-
-    test("shows how long after the first claim of their key repeats arrived", async () => {
-      const tenant = await world().administeredTenant();
-      await grant(tenant.caller);
-      await tenant.caller.claim(ORDER);
-      await ageRecords(world().database, tenant.tenant, 1500);
-      await tenant.caller.claim({ ...ORDER, acceptAmbiguous: false });
-      const [hour] = await usageAfter(tenant, 3n);
-      const repeats = hour?.repeatLateness.filter((bucket) => bucket.repeats > 0n);
-      expect(repeats).toMatchObject([
-        { upTo: { seconds: 1n }, repeats: 1n },
-        { upTo: { seconds: 1677n }, repeats: 1n },
-      ]);
-      expect(hour?.repeatLateness.at(-1)?.upTo).toBeUndefined();
-    });
-
-    test("is listed by hour and namespace, page by page, and by namespace alone", async () => {
-      const tenant = await world().administeredTenant();
-      for (const namespace of ["c", "a", "b"]) await tenant.caller.claim({ namespace, key: "order-1" });
-      await usageAfter(tenant, 3n);
-      await world().database.query(
-        `insert into usage_hours (tenant_id, hour, namespace, claims, repeat_lateness)
-         select tenant_id, hour - interval '2 hours', 'b', 7, repeat_lateness from usage_hours
-          where tenant_id = $1 and namespace = 'b'`,
-        [tenant.tenant.id],
-      );
-      const seen = await readPages("hours", (pageToken) => tenant.admin.getUsage({ pageSize: 3, pageToken }));
-      expect(seen.map(({ namespace, claims }) => [namespace, claims])).toEqual([
-        ["b", 7n],
-        ["a", 1n],
-        ["b", 1n],
-        ["c", 1n],
-      ]);
-      const before = seen.at(-1)?.hour;
-      if (before === undefined) throw new Error("an hour is missing");
-      expect((await tenant.admin.getUsage({ namespace: "b" })).hours.map(({ claims }) => claims)).toEqual([
-        7n,
-        1n,
-      ]);
-      expect((await tenant.admin.getUsage({ before })).hours.map(({ claims }) => claims)).toEqual([7n]);
-      expect((await tenant.admin.getUsage({ after: before })).hours).toHaveLength(3);
-
-      const grouping = GetUsageRequest_Grouping.HOUR;
-      const sums = await readPages("hours", async (pageToken) => {
-        const page = await tenant.admin.getUsage({ grouping, pageSize: 1, pageToken });
-        expect(page.hours.length).toBeLessThanOrEqual(1);
-        return page;
-      });
-      expect(sums).toMatchObject([
-        { namespace: "", claims: 7n, granted: 0n, repeatLateness: [] },
-        { namespace: "", claims: 3n, granted: 3n, hour: before },
-      ]);
-      const sumsOf = async (filter: object) =>
-        (await tenant.admin.getUsage({ grouping, ...filter })).hours.map((sum) => [
-          sum.namespace,
-          sum.claims,
-        ]);
-      expect(await sumsOf({ namespace: "b" })).toEqual([
-        ["b", 7n],
-        ["b", 1n],
-      ]);
-      expect(await sumsOf({ namespace: "c", pageSize: 1 })).toEqual([["c", 1n]]);
-      expect(await sumsOf({ before })).toEqual([["", 7n]]);
-      expect(await sumsOf({ after: before })).toEqual([["", 3n]]);
-      const ofOther = tenant.admin.getUsage({ grouping: UNKNOWN_GROUPING });
-      expect(await errorOf(ofOther)).toMatchObject({ reason: "INVALID_REQUEST", fields: ["grouping"] });
-    });
-  },
-  EAGER,
-);
+    expect(sums).toMatchObject([
+      { namespace: "", claims: 7n, granted: 0n, repeatLateness: [] },
+      { namespace: "", claims: 3n, granted: 3n, hour: before },
+    ]);
+    const sumsOf = async (filter: object) =>
+      (await tenant.admin.getUsage({ grouping, ...filter })).hours.map((sum) => [sum.namespace, sum.claims]);
+    expect(await sumsOf({ namespace: "b" })).toEqual([
+      ["b", 7n],
+      ["b", 1n],
+    ]);
+    expect(await sumsOf({ namespace: "c", pageSize: 1 })).toEqual([["c", 1n]]);
+    expect(await sumsOf({ before })).toEqual([["", 7n]]);
+    expect(await sumsOf({ after: before })).toEqual([["", 3n]]);
+    const ofOther = tenant.admin.getUsage({ grouping: UNKNOWN_GROUPING });
+    expect(await errorOf(ofOther)).toMatchObject({ reason: "INVALID_REQUEST", fields: ["grouping"] });
+  });
+});
 
 describe("usage of several replicas", () => {
   test("adds up exactly, and no count is lost when they drain", async () => {

@@ -81,9 +81,7 @@ test("a change of late_keys is previewed with the week's claims that it would ha
   const { cli } = await withRecords(2);
   const set = ["namespaces", "set", "charges", "--late-keys", "refuse", "--dry-run"];
   // Usage is stored now and then.
-  await expect
-    .poll(async () => (await cli(...set)).stdout, { timeout: 30_000 })
-    .toMatch(/claims of the last 7d +2\n/);
+  await expect.poll(async () => (await cli(...set)).stdout).toMatch(/claims of the last 7d +2\n/);
   const { stdout } = await cli(...set);
   expect(stdout).toMatch(/late keys +run +→ refuse/);
   expect(stdout).toMatch(/time of the key unknown +2 +require-time refuses these\n$/);

@@ -23,7 +23,6 @@ async function withProfiles() {
   return { cli: cliWith(env), address, set };
 }
 
-/** Profiles with the keys of a caller, an administrator and an operator. */
 async function withEveryKey() {
   const profiles = await withProfiles();
   const tenant = await world().tenantWithCli();

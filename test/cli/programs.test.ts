@@ -30,7 +30,7 @@ test("with --json an error of the service says when to try again", async () => {
   const limits = ["--operations-per-second", "1", "--burst", "1", "--yes"];
   await operator("operator tenants limits", tenant.name, ...limits);
   await expect
-    .poll(() => cli("records", "list", "--json"), { timeout: 30_000 })
+    .poll(() => cli("records", "list", "--json"))
     .toMatchObject(failed(1, /"reason":"QUOTA_RATE".*"retryAfterMs":\d+/));
 });
 

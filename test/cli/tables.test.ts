@@ -71,9 +71,7 @@ test("the tables of every command fit 80 columns, also with long values", async 
   expect(withTables.map(([path]) => path).sort()).toEqual(Object.keys(ARGUMENTS).sort());
 
   const { cli, operator } = await withLongValues();
-  await expect
-    .poll(async () => (await cli("usage", "show")).stdout, { timeout: 30_000 })
-    .toContain(LONG_NAME);
+  await expect.poll(async () => (await cli("usage", "show")).stdout).toContain(LONG_NAME);
   for (const [path, args] of Object.entries(ARGUMENTS)) {
     const run = path.startsWith("operator") ? operator : cli;
     const { exit, stdout, stderr } = await run(...path.split(" "), ...args);

@@ -78,7 +78,7 @@ describeInBrowser("The page", () => {
     await caller.claim({ namespace: "charges", key: "order-1" });
     // Home of a tenant without usage shows how to make the first claim.
     const usage = () => database.query("select from usage_hours where tenant_id = $1", [tenant.id]);
-    await expect.poll(async () => (await usage()).length, { timeout: 30_000 }).toBeGreaterThan(0);
+    await expect.poll(async () => (await usage()).length).toBeGreaterThan(0);
     const page = await openConsole(server, { key, clock: "movable", allowed: { statuses: [400, 403, 412] } });
     await page.getByRole("heading", { name: "Nothing needs your attention" }).waitFor();
     await operator.suspendTenant({ name: tenant.name, reason: "unpaid" });

@@ -28,7 +28,6 @@ async function startForeignSite() {
 
 const CREATE_NAMESPACE = "/onceward.v1.TenantAdminService/UpdateNamespace";
 
-/** The body that declares a namespace with this name. */
 function declaring(name: string): string {
   return JSON.stringify({ namespace: { name }, allowMissing: true });
 }

@@ -39,7 +39,6 @@ interface Load {
   bytes: number;
 }
 
-/** Counts the calls of a page, and the bytes of their answers. */
 function measureCalls(page: Page): Load {
   const load: Load = { calls: 0, bytes: 0 };
   page.on("response", (response) => {

@@ -89,7 +89,6 @@ const HELP_OF_ALL = `import { runProgram } from ${JSON.stringify(new URL("progra
   const host = { env: {}, homeDir: "/nowhere", write: () => {}, writeHeading: () => {} };
   for (const name of process.argv.slice(1)) process.exitCode ||= await runProgram({ ...host, args: [name, "--help"] });`;
 
-/** Runs a program, and returns the packages that it loads. */
 async function packagesOf(...args: string[]): Promise<ReadonlySet<string>> {
   const node = ["--conditions=@onceward/source", "--import", LIST_MODULES, ...args];
   const { stderr } = await promisify(execFile)(process.execPath, node);

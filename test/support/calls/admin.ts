@@ -54,18 +54,20 @@ export interface AdminWorld {
 
 type AdministrationTests = (world: () => AdminWorld, transport: TransportName) => void;
 
+interface ServerSettings {
+  readonly env?: Readonly<Record<string, string>>;
+  readonly tuning?: ServerTuning;
+}
+
 function describing(transports: () => readonly TransportName[]) {
-  return (
-    name: string,
-    tests: AdministrationTests,
-    env: Readonly<Record<string, string>> = {},
-    tuning: ServerTuning = {},
-  ): void =>
+  return (name: string, ...args: [AdministrationTests] | [ServerSettings, AdministrationTests]): void => {
+    const [{ env, tuning }, tests] = args.length === 1 ? [{} as ServerSettings, ...args] : args;
     describe.each(transports())(`${name}, over %s`, (transport) => {
       const { database, server } = useServer(env, tuning);
       const world = createWorld(database, server, transport);
       tests(() => world, transport);
     });
+  };
 }
 
 /**

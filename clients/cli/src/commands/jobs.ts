@@ -108,7 +108,6 @@ async function showJob(session: Session<TenantAdmin>, id: bigint, watch: boolean
   }
 }
 
-/** Returns how the records that a job changed are listed. */
 function describeChangedRecords(job: RecordJob): string {
   const { id, namespace, startsAt } = job;
   const list = `onceward records list${namespace && ` --namespace ${namespace}`}`;

@@ -82,7 +82,6 @@ export function keyCommands(host: Host): Command {
   ]);
 }
 
-/** Returns `onceward keys quality`. */
 function qualityCommand(host: Host): Command {
   const asAdmin = sessions(host, createTenantAdmin);
   return withLimit(

@@ -95,7 +95,6 @@ export function namespaceCommands(host: Host): Command {
   ]);
 }
 
-/** Returns how many records are lost with a namespace. */
 async function describeForgotten(session: Session<TenantAdmin>, namespace: string): Promise<string> {
   const { inProgress, lapsed, completed, released, ambiguous } = await countRecords(session, namespace);
   const count = inProgress + lapsed + completed + released + ambiguous;
