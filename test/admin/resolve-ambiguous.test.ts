@@ -71,7 +71,8 @@ describeAdministration("ResolveAmbiguousRecords", (world) => {
     expect(reply.isLowerBound).toBe(false);
     const { namespace = "", owner = "", checkpoint = "", leaseExpiredBefore: before } = request;
     const filter = { namespace, owner, checkpoint, ...(before && { leaseExpiredBefore: before }) };
-    expect((await admin.countAmbiguousRecords(filter)).ambiguous).toBe(reply.matching);
+    const counted = { ambiguous: reply.matching, isLowerBound: false };
+    expect(await admin.countAmbiguousRecords(filter)).toMatchObject(counted);
     return Number(reply.matching);
   };
 
@@ -144,6 +145,9 @@ describeAdministration("ResolveAmbiguousRecords", (world) => {
         fields,
       });
     }
+    expect(await errorOf(admin.countAmbiguousRecords({ namespace: "A" }))).toMatchObject({
+      ...{ reason: "INVALID_REQUEST", fields: ["namespace"] },
+    });
     const tooLarge = completeWith("x".repeat(64 * 1024 + 1));
     expect(
       await errorOf(admin.resolveAmbiguousRecords({ reason: "x", resolution: tooLarge, expectedCount: 0n })),

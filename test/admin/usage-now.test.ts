@@ -5,7 +5,7 @@ import { type AdminWorld, connectAdmin, describeAdministration } from "../suppor
 import { connectClient } from "../support/calls/clients.ts";
 import { errorOf } from "../support/calls/errors.ts";
 import { readPages } from "../support/calls/pages.ts";
-import { fingerprintOf, grant, ORDER, success } from "../support/calls/verbs.ts";
+import { fingerprintOf, grant, ORDER } from "../support/calls/verbs.ts";
 import { startTestServer } from "../support/servers/server.ts";
 import { createApiKey, type TestTenant } from "../support/servers/tenants.ts";
 
@@ -212,31 +212,5 @@ describeAdministration("what happens now", { env: EAGER }, (world: () => AdminWo
         fields: ["search", "order"],
       },
     );
-  });
-
-  test("ambiguous records are counted, of the tenant and of a namespace", async () => {
-    const { admin, caller, tenant } = await world().administeredTenant({ on_lease_expiry: "HOLD" });
-    const done = await grant(caller, { key: "done" });
-    await caller.complete({
-      ...ORDER,
-      key: "done",
-      fencingToken: done.fencingToken,
-      result: success("paid"),
-    });
-    for (const [namespace, key] of [
-      ["a", "1"],
-      ["a", "2"],
-      ["b", "1"],
-    ] as const)
-      await grant(caller, { namespace, key });
-    const count = async (namespace = "") => await admin.countAmbiguousRecords({ namespace });
-    expect(await count()).toMatchObject({ ambiguous: 0n });
-    await world().database.query(
-      "update records set lease_expires_at = now() - interval '1 second' where tenant_id = $1 and state = 1",
-      [tenant.id],
-    );
-    expect(await count()).toMatchObject({ ambiguous: 3n, isLowerBound: false });
-    expect(await count("a")).toMatchObject({ ambiguous: 2n });
-    expect(await errorOf(count("not a namespace"))).toMatchObject({ reason: "INVALID_REQUEST" });
   });
 });
