@@ -136,6 +136,10 @@ describeAdministration("usage", { env: EAGER }, (world: () => AdminWorld) => {
   test("is listed by hour and namespace, page by page, and by namespace alone", async () => {
     const tenant = await world().administeredTenant();
     for (const namespace of ["c", "a", "b"]) await tenant.caller.claim({ namespace, key: "order-1" });
+    // A later tenant's rows come after this one's.
+    const later = await world().administeredTenant();
+    await grant(later.caller);
+    await usageAfter(later, 1n);
     await usageAfter(tenant, 3n);
     await world().database.query(
       `insert into usage_hours (tenant_id, hour, namespace, claims, repeat_lateness)
