@@ -18,7 +18,7 @@ const ROWS: readonly (readonly [file: string, constants: string, test?: string])
   ["records/after-operation.ts", "MAX_REFUSALS MAX_REFUSALS_OF_TENANT WINDOW_MS"],
   ["config/secret-files.ts", "MAX_BYTES", "test/commands/secret-files.test.ts"],
   ["domain/limits.ts", "MAX_API_KEY_LABEL_BYTES MAX_API_KEY_NAMESPACES", "test/admin/api-keys.test.ts"],
-  ["domain/limits.ts", "MAX_REASON_BYTES", "test/admin/resolve-record-refusals.test.ts"],
+  ["domain/limits.ts", "MAX_REASON_BYTES", "test/admin/resolve-record.test.ts"],
   ["domain/limits.ts", "MAX_BATCH_ITEMS", "test/contract/batch.test.ts"],
   [
     "domain/limits.ts",
