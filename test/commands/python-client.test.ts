@@ -9,6 +9,7 @@ import { pythonAdapters } from "../../clients/conformance/src/languages.ts";
 import { runCases } from "../../clients/conformance/src/run-cases.ts";
 import { ensureDatabase } from "../../server/dev/databases.ts";
 import { startEmbeddedPostgres } from "../../server/dev/embedded/postgres.ts";
+import { hasRabbitMq, RABBITMQ_DIR, startBroker } from "../support/brokers/rabbitmq-broker.ts";
 import { installPythonClient } from "../support/packages/python.ts";
 import { PYTEST_REPORT, refuseUnlisted, skippedByPytest } from "../support/packages/suite-skips.ts";
 import { createWorkplaceWithCluster } from "../support/processes/command.ts";
@@ -117,19 +118,25 @@ test.runIf(python)("the Python sources pass ruff and mypy --strict", { timeout: 
 });
 
 test.runIf(python)(
-  "the package's own tests pass, with FastAPI, Django, Redis and Postgres",
+  "the package's own tests pass, with FastAPI, Django, Redis, RabbitMQ and Postgres",
   { timeout: TABLE_TIMEOUT_MS },
   async () => {
     const data = await makeDataDir("ow-python-inbox-");
     const postgres = await startEmbeddedPostgres({ dataDir: join(data, "data"), settings: { fsync: "off" } });
+    const rabbitMq = (await hasRabbitMq()) ? await startBroker(RABBITMQ_DIR) : undefined;
     try {
       await ensureDatabase(postgres.url("postgres"), "billing");
-      const env = { ...process.env, ONCEWARD_TEST_DATABASE: postgres.url("billing") };
+      const env = {
+        ...process.env,
+        ONCEWARD_TEST_DATABASE: postgres.url("billing"),
+        ...(rabbitMq && { ONCEWARD_TEST_RABBITMQ: rabbitMq.url }),
+      };
       const args = ["-m", "pytest", "-q", ...PYTEST_REPORT, "-p", "no:cacheprovider"];
       const { stdout } = await run(python, args, { cwd: PACKAGE, env, timeout: TABLE_TIMEOUT_MS });
       expect(stdout).toMatch(/^\d+ passed/m);
       refuseUnlisted(skippedByPytest(stdout));
     } finally {
+      await rabbitMq?.stop();
       await postgres.stop();
       await rm(data, { recursive: true, force: true });
     }

@@ -1,5 +1,6 @@
 """What the tests with brokers and databases share."""
 
+import os
 import shutil
 import socket
 import subprocess
@@ -44,6 +45,15 @@ def redis_url() -> Iterator[str]:
     finally:
         server.terminate()
         server.wait()
+
+
+@pytest.fixture(scope="session")
+def rabbitmq_url() -> str:
+    """Returns the URL of an empty RabbitMQ, which the caller of the tests has started."""
+    url = os.environ.get("ONCEWARD_TEST_RABBITMQ")
+    if url is None:
+        pytest.skip("ONCEWARD_TEST_RABBITMQ is not set")
+    return url
 
 
 @pytest.fixture(scope="session")

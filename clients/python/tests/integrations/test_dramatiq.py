@@ -2,8 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from typing import Any
 
 import dramatiq
@@ -33,22 +32,6 @@ def broker(redis_url: str) -> Iterator[Any]:
     broker.close()
 
 
-@contextmanager
-def _working(broker: Any) -> Iterator[Callable[[Any], None]]:
-    """Runs a worker. Has what waits until it has handled all messages of an actor."""
-    worker = dramatiq.Worker(broker, worker_timeout=10, worker_threads=2)
-    worker.start()
-
-    def settle(actor: Any) -> None:
-        broker.join(actor.queue_name)
-        worker.join()
-
-    try:
-        yield settle
-    finally:
-        worker.stop()
-
-
 def test_actors_run_once_for_a_key(broker: Any) -> None:
     effects: list[str] = []
     with TestingOnceward() as testing:
@@ -74,7 +57,9 @@ def test_actors_run_once_for_a_key(broker: Any) -> None:
         def refund(order_id: str) -> None:
             raise OutcomeUnknownError("the bank timed out")
 
-        with _working(broker) as settle:
+        worker = dramatiq.Worker(broker, worker_timeout=10, worker_threads=2)
+        worker.start()
+        try:
             orders = [charge.send({"id": "order-1", "cents": 100}) for _ in range(2)]
             for message in orders:
                 assert message.get_result(block=True, timeout=_TIMEOUT_MS) == "ch_order-1"
@@ -83,13 +68,17 @@ def test_actors_run_once_for_a_key(broker: Any) -> None:
             assert effects == ["order-1 in attempt 1", "mail in attempt 1", "mail in attempt 2"]
             charge.send({"id": "order-2", "cents": 5000})
             charge.send({"id": "order-2", "cents": 5000})
-            settle(charge)
+            broker.join(charge.queue_name)
+            worker.join()
             assert effects[3:] == ["order-2 in attempt 1"]
             assert testing.counts.replayed == 2
             refund.send("order-3")
-            settle(refund)
+            broker.join(refund.queue_name)
+            worker.join()
             [state] = [record.state for record in testing.records() if record.key == "order-3"]
             assert state == Record.STATE_IN_PROGRESS
+        finally:
+            worker.stop()
 
 
 def test_a_retry_while_another_worker_runs_the_operation_is_none_of_the_actor_s(broker: Any) -> None:
@@ -100,7 +89,9 @@ def test_a_retry_while_another_worker_runs_the_operation_is_none_of_the_actor_s(
         def charge(order_id: str) -> str:
             raise AssertionError("the operation was done by another holder")
 
-        with _working(broker):
+        worker = dramatiq.Worker(broker, worker_timeout=10, worker_threads=1)
+        worker.start()
+        try:
             with testing.onceward.claim("charges", "order-1") as scope:
                 message = charge.send("order-1")
                 # Two more deliveries, of an actor that allows no retry.
@@ -110,6 +101,8 @@ def test_a_retry_while_another_worker_runs_the_operation_is_none_of_the_actor_s(
                     time.sleep(0.01)
                 scope.complete("ch_1")
             assert message.get_result(block=True, timeout=_TIMEOUT_MS) == "ch_1"
+        finally:
+            worker.stop()
 
 
 def test_an_actor_fails_as_usual_if_another_operation_is_in_progress(broker: Any) -> None:
@@ -122,14 +115,19 @@ def test_an_actor_fails_as_usual_if_another_operation_is_in_progress(broker: Any
             effects.append(order_id)
             testing.onceward.run("accounts", "a-1", lambda _: None, on_in_progress="throw")
 
-        with _working(broker) as settle:
+        worker = dramatiq.Worker(broker, worker_timeout=10, worker_threads=1)
+        worker.start()
+        try:
             with testing.onceward.claim("accounts", "a-1") as scope:
                 outer.send("order-1")
-                settle(outer)
+                broker.join(outer.queue_name)
+                worker.join()
                 scope.release()
             assert effects == ["order-1"]
             [record] = [each for each in testing.records() if each.key == "order-1"]
             assert record.state == Record.STATE_RELEASED
+        finally:
+            worker.stop()
 
 
 def test_an_actor_that_is_stopped_leaves_its_claim_to_the_policy(broker: Any) -> None:
@@ -141,10 +139,15 @@ def test_an_actor_that_is_stopped_leaves_its_claim_to_the_policy(broker: Any) ->
             while True:
                 time.sleep(0.01)
 
-        with _working(broker) as settle:
+        worker = dramatiq.Worker(broker, worker_timeout=10, worker_threads=1)
+        worker.start()
+        try:
             charge.send("order-1")
-            settle(charge)
+            broker.join(charge.queue_name)
+            worker.join()
             assert [record.state for record in testing.records()] == [Record.STATE_IN_PROGRESS]
+        finally:
+            worker.stop()
 
 
 def test_actors_that_are_coroutine_functions_run_once(broker: Any) -> None:
@@ -164,17 +167,23 @@ def test_actors_that_are_coroutine_functions_run_once(broker: Any) -> None:
         async def transfer(name: str) -> None:
             await asyncio.Event().wait()
 
-        with _working(broker) as settle:
+        worker = dramatiq.Worker(broker, worker_timeout=10, worker_threads=2)
+        worker.start()
+        try:
             message = charge.message("order-1")
             for _ in range(2):
                 broker.enqueue(message)
                 assert message.get_result(block=True, timeout=_TIMEOUT_MS) == "ch_order-1"
-                settle(charge)
+                broker.join(charge.queue_name)
+                worker.join()
             assert effects == ["order-1 in attempt 1"]
             transfer.send("limited")
-            settle(transfer)
+            broker.join(transfer.queue_name)
+            worker.join()
             [record] = [each for each in testing.records() if each.key == "limited"]
             assert record.state == Record.STATE_IN_PROGRESS
+        finally:
+            worker.stop()
 
 
 def test_a_coroutine_function_needs_a_client_for_asyncio() -> None:
