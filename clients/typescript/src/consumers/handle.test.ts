@@ -71,18 +71,3 @@ test("a message whose effect resolve found is a duplicate with its value, and do
     expect(await handle("order-1")).toMatchObject({ kind: "duplicate", value: "charge of order-1" });
   expect(fn).not.toHaveBeenCalled();
 });
-
-test("an operation fails permanently after 20 attempts by default", async () => {
-  const { onceward } = createTestingOnceward();
-  onTestFinished(() => onceward.close());
-  const options = { namespace: "charges", onDelivery: () => {} };
-  const handle = createHandler(
-    onceward,
-    options,
-    (message: string) => message,
-    () => Promise.reject(new Error("declined")),
-  );
-  const kinds: string[] = [];
-  for (let delivery = 0; delivery < 21; delivery++) kinds.push((await handle("order-1")).kind);
-  expect(kinds).toEqual([...Array.from({ length: 19 }, () => "released"), "failed", "duplicate"]);
-});

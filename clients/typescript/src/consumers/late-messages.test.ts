@@ -30,11 +30,6 @@ function deliver(testing: TestingOnceward, message: Message, own: Partial<Consum
   return createHandler(testing.onceward, withTime, ({ key }: Message) => key, fn)(message);
 }
 
-test("a message that was sent too long ago is refused", async () => {
-  const { kind, ...rest } = await deliver(newTesting(), { key: "order-1", sentMs: Date.now() - 2 * DAY_MS });
-  expect([kind, rest]).toEqual(["refused", { key: "order-1", error: expect.any(KeyTooOldError) }]);
-});
-
 test("a message whose operation was done is a duplicate, however long ago it was sent", async () => {
   const testing = newTesting();
   const message = { key: "order-1", sentMs: Date.now() - 0.9 * DAY_MS };

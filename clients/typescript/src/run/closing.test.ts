@@ -1,6 +1,7 @@
 import { Code, ConnectError, type Transport } from "@connectrpc/connect";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { createTestingOnceward, type TestingOnceward } from "../testing.ts";
+import type { OncewardEvent } from "./events.ts";
 import { createOnceward, type Onceward } from "./onceward.ts";
 
 const operation = { namespace: "charges", key: "order-1" };
@@ -14,8 +15,8 @@ function newTesting(): TestingOnceward {
 }
 
 /** Another client of the same service. */
-function newOnceward(transport: Transport): Onceward {
-  const onceward = createOnceward({ transport, owner: "worker-2" });
+function newOnceward(transport: Transport, onEvent?: (event: OncewardEvent) => void): Onceward {
+  const onceward = createOnceward({ transport, owner: "worker-2", onEvent });
   onTestFinished(() => onceward.close({ timeoutMs: 0 }));
   return onceward;
 }
@@ -134,19 +135,6 @@ test("a function has a second to end when its client's time is up, and its outco
   expect(await closed).toEqual({ status: "fulfilled", value: "charged" });
 });
 
-test("a closed client refuses new runs, and nothing is sent", async () => {
-  const testing = newTesting();
-  const onceward = newOnceward(testing.transport);
-  await onceward.close();
-  const fn = vi.fn();
-  await expect(onceward.run(operation, fn)).rejects.toMatchObject({ reason: "CLOSED" });
-  expect(fn).not.toHaveBeenCalled();
-  const claim = { ...operation, owner: "worker-2" };
-  await expect(onceward.api.claim(claim)).rejects.toMatchObject({ reason: "CLOSED" });
-  await expect(onceward.calls.claim(claim)).rejects.toMatchObject({ reason: "CLOSED" });
-  expect(testing.records()).toEqual([]);
-});
-
 test("a raw call that has no answer when its client closes ends", async () => {
   const testing = newTesting();
   const onceward = newOnceward({ stream: testing.transport.stream, unary: () => new Promise(() => {}) });
@@ -162,3 +150,19 @@ test.each([-1, 0.5, Number.NaN, 2 ** 31])(
     await expect(onceward.close({ timeoutMs })).rejects.toThrow(/^timeoutMs must be/);
   },
 );
+
+test("a signal ends the wait for another holder with its own reason, and nothing ran", async () => {
+  const testing = newTesting();
+  const onEvent = vi.fn();
+  await testing.onceward.api.claim({ ...operation, owner: "worker-1" });
+  const leaving = new AbortController();
+  const fn = vi.fn();
+  const options = { ...operation, waitMs: TOO_LONG_MS, signal: leaving.signal };
+  const ended = expect(newOnceward(testing.transport, onEvent).run(options, fn)).rejects.toBe("left");
+  await vi.waitUntil(() => testing.waiting === 1, 30_000);
+  leaving.abort("left");
+  await ended;
+  expect(fn).not.toHaveBeenCalled();
+  expect(onEvent).toHaveBeenLastCalledWith({ namespace: "charges", type: "not-run", reason: "ABORTED" });
+  await vi.waitUntil(() => testing.waiting === 0, 30_000);
+});

@@ -82,6 +82,7 @@ test("a wrapped call takes a signal, and refuses another value, such as the inde
   const signal = AbortSignal.abort(new Error("too late"));
   await expect(charge(ORDER, { signal })).rejects.toThrow("too late");
   await expect(charge(ORDER, { signal: 1 as never })).rejects.toThrow(/^signal must be/);
+  expect(testing.records()).toEqual([]);
   expect(fn).not.toHaveBeenCalled();
 });
 

@@ -13,15 +13,6 @@ beforeEach(() => {
 
 afterEach(() => testing.onceward.close());
 
-test("a key is seen from the second time on, until it is forgotten", async () => {
-  const { onceward, clock } = testing;
-  expect([await onceward.seen(EVENT), await onceward.seen(EVENT)]).toEqual([false, true]);
-  clock.advance(119_000);
-  expect(await onceward.seen(EVENT)).toBe(true);
-  clock.advance(2000);
-  expect(await onceward.seen(EVENT)).toBe(false);
-});
-
 test("a key is seen in a namespace whose runs resolve", async () => {
   const resolve = vi.fn(() => didNotHappen());
   const events = testing.onceward.namespace(EVENT.namespace, { resolve });
