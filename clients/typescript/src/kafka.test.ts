@@ -4,10 +4,12 @@ import { TerminalError } from "./index.ts";
 import {
   type ConsumeOptions,
   consumeOnce,
+  deadLetterTo,
   type EachMessagePayload,
   eachMessageOnce,
   type KafkaOptions,
   KEY_HEADER,
+  readJson,
   type StreamConsumer,
   type StreamMessage,
   withKey,
@@ -336,7 +338,7 @@ describe("eachMessage", () => {
     return {
       topic: "charges",
       partition: 3,
-      message: { offset, timestamp: `${Date.now()}`, headers },
+      message: { offset, timestamp: `${Date.now()}`, headers, key: "customer-7", value: "{}" },
       pause,
     } satisfies EachMessagePayload;
   }
@@ -386,6 +388,57 @@ describe("eachMessage", () => {
     await expect.poll(() => resume.mock.calls.length).toBe(1);
   });
 
+  test("a key without a time gets its message's; a late message goes to a topic with its reason", async () => {
+    const { onceward } = newWorld(TIMED);
+    const send = vi.fn();
+    const kinds: string[] = [];
+    const settings = { namespace, onDelivery: ({ kind }: { kind: string }) => kinds.push(kind) };
+    const deadLetter = deadLetterTo({ send }, "charges.dead");
+    type Payload = ReturnType<typeof delivered>;
+    const eachMessage = eachMessageOnce<Payload>(onceward, { ...settings, deadLetter }, () => {});
+    await eachMessage(delivered(order));
+    const payload = delivered({ [KEY_HEADER]: "order-2" }, "43");
+    const { offset, ...late } = { ...payload.message, timestamp: `${Date.now() - 120_000}` };
+    await eachMessage({ ...payload, message: { ...late, offset } });
+    expect(kinds).toEqual(["processed", "refused"]);
+    const headers = { ...late.headers, "onceward-error": expect.stringContaining("under a new key") };
+    expect(send).toHaveBeenCalledExactlyOnceWith({ topic: "charges.dead", messages: [{ ...late, headers }] });
+  });
+
+  test("a consumer waits for another holder that finishes soon, and pauses nothing", async () => {
+    const world = newWorld();
+    const held = Promise.withResolvers<void>();
+    const holder = world.onceward.run({ namespace, key: "order-1" }, () => held.promise);
+    const fn = vi.fn();
+    const payload = delivered(order);
+    const options = { namespace, deadLetter: vi.fn() };
+    const waiting = eachMessageOnce(world.onceward, options, fn)(payload);
+    await vi.waitUntil(() => world.waiting === 1, 30_000);
+    held.resolve();
+    await Promise.all([holder, waiting]);
+    expect(fn).not.toHaveBeenCalled();
+    expect(payload.pause).not.toHaveBeenCalled();
+  });
+
+  test.each([TypeError, RangeError, ReferenceError, SyntaxError])(
+    "a %o, which would stop KafkaJS permanently, reaches it as the cause of another error",
+    async (Fatal) => {
+      const cause = new Fatal("a defect");
+      const options = { namespace, deadLetter: vi.fn(), redeliverAfterMs: 1, onDelivery: () => {} };
+      const eachMessage = eachMessageOnce(newWorld().onceward, options, () => Promise.reject(cause));
+      const error = await eachMessage(delivered(order)).catch((error: unknown) => error);
+      expect(error).not.toBeInstanceOf(Fatal);
+      expect(error).toMatchObject({ message: `${Fatal.name}: a defect`, cause });
+    },
+  );
+
+  test("a message that could not be dead-lettered is not committed", async () => {
+    vi.spyOn(process, "emitWarning").mockReturnValueOnce();
+    const deadLetter = () => Promise.reject(new Error("no leader"));
+    const eachMessage = eachMessageOnce(newWorld().onceward, { namespace, deadLetter }, () => {});
+    await expect(eachMessage(delivered({}))).rejects.toThrow("no leader");
+  });
+
   test.each([
     ["two keys", { [KEY_HEADER]: [Buffer.from("order-1"), Buffer.from("order-2")] }],
     ["an empty key", { [KEY_HEADER]: "" }],
@@ -398,6 +451,10 @@ describe("eachMessage", () => {
     expect(deadLetter).toHaveBeenCalledOnce();
     expect(fn).not.toHaveBeenCalled();
   });
+});
+
+test.each([null, "{"])("a body of %j is not JSON, which is permanent", (body) => {
+  expect(() => readJson(body)).toThrow(TerminalError);
 });
 
 test("a key is added to a Map of headers and to an object of headers", () => {

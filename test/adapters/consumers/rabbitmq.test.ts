@@ -1,13 +1,11 @@
 import { randomUUID } from "node:crypto";
 import type { Socket } from "node:net";
-import { TerminalError } from "@onceward/client";
 import { type ChannelModel, type ConfirmChannel, type ConsumeMessage, connect } from "amqplib";
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test, vi } from "vitest";
 import {
   KEY_HEADER,
   type MessageOptions,
   messageOnce,
-  readJson,
   withKey,
 } from "../../../clients/typescript/src/rabbitmq.ts";
 import { describeConsumerAdapter } from "../../support/adapters/consumer-suite.ts";
@@ -187,24 +185,6 @@ describeWithRabbitMq("A consumer of RabbitMQ", () => {
     await expectSettled({ connection, channel, queue });
   });
 
-  test("a permanent failure is stored and dead-lettered, and so is its duplicate", async () => {
-    await using guard = await newGuard();
-    const { channel, queue, dead } = await newQueue();
-    const fn = vi.fn(() => {
-      throw new TerminalError("card declined");
-    });
-    await consume(guard, { channel, queue }, fn);
-    send(channel, queue, "order-1", "1");
-    expect((await deadLetter(channel, dead)).content.toString()).toBe("1");
-    send(channel, queue, "order-1", "2");
-    expect((await deadLetter(channel, dead)).content.toString()).toBe("2");
-    expect(guard.deliveries).toMatchObject([
-      { kind: "failed", error: { message: "card declined" } },
-      { kind: "duplicate", error: { message: "card declined" } },
-    ]);
-    expect(fn).toHaveBeenCalledOnce();
-  });
-
   test("a failing message goes through a queue for each delay, then is dead-lettered", async () => {
     await using guard = await newGuard();
     const { channel, queue, dead } = await newQueue();
@@ -301,25 +281,12 @@ describeWithRabbitMq("A consumer of RabbitMQ", () => {
     expect((await receive()).fields).toMatchObject({ redelivered: true });
   });
 
-  test("a body that is not JSON is dead-lettered at once", async () => {
-    await using guard = await newGuard();
-    const { channel, queue, dead } = await newQueue();
-    await consume(guard, { channel, queue }, (message) => readJson(message.content));
-    send(channel, queue, "order-1", "{");
-    await deadLetter(channel, dead);
-    expect(guard.deliveries).toMatchObject([{ kind: "failed", error: { name: "TerminalError" } }]);
-  });
-
-  test.each([
-    ["without a key", {}],
-    ["with a key that is not text", { headers: { [KEY_HEADER]: 7 } }],
-    ["with a key over the limit", { headers: { [KEY_HEADER]: "x".repeat(256) } }],
-  ])("a message %s is dead-lettered, and nothing is claimed", async (_, options) => {
+  test("a message with a key that is not text is dead-lettered, and nothing is claimed", async () => {
     await using guard = await newGuard();
     const { channel, queue, dead } = await newQueue();
     const fn = vi.fn();
     await consume(guard, { channel, queue }, fn);
-    channel.sendToQueue(queue, Buffer.from("{}"), options);
+    channel.sendToQueue(queue, Buffer.from("{}"), { headers: { [KEY_HEADER]: 7 } });
     await deadLetter(channel, dead);
     expect(guard.kinds()).toEqual(["refused"]);
     expect(fn).not.toHaveBeenCalled();

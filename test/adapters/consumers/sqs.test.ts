@@ -231,21 +231,6 @@ const thrownOnce = {
 
 const hidden = { action: "ChangeMessageVisibility", input: { ...deletion.input, VisibilityTimeout: 31 } };
 
-test("in an outage a message stays hidden, and is handled in the same receive afterwards", async () => {
-  await using guard = await newGuard();
-  const { onceward, heal } = await cutOff(guard);
-  const fn = vi.fn();
-  const { receive, calls } = await consumer({ ...guard, onceward }, fn, { redeliverAfterMs: 1000 });
-  const received = receive();
-  await eventually(() => expect(guard.kinds()).toEqual(["postponed", "postponed"]));
-  heal();
-  await received;
-  const attempts = guard.kinds().length;
-  expect(guard.kinds()).toEqual([...Array(attempts - 1).fill("postponed"), "processed"]);
-  expect(calls).toEqual([...Array(attempts - 1).fill(hidden), deletion]);
-  expect(fn).toHaveBeenCalledOnce();
-});
-
 test("a held message stays hidden while its function runs", async () => {
   vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
   onTestFinished(() => void vi.useRealTimers());
@@ -312,17 +297,6 @@ test("a message that SQS no longer hides is not held any longer", async () => {
   await expect(received).rejects.toThrow(expect.objectContaining({ name: "ReceiptHandleIsInvalid" }));
 });
 
-test("a message whose function throws is hidden for its visibility timeout, and runs again", async () => {
-  await using guard = await newGuard();
-  const fn = vi.fn().mockRejectedValueOnce(new Error("the provider is down"));
-  const { receive, calls } = await consumer(guard, fn);
-  await receive();
-  expect(calls).toEqual([thrownOnce]);
-  await receive();
-  expect(calls).toEqual([deletion]);
-  expect(guard.kinds()).toEqual(["released", "processed"]);
-});
-
 test("a message is hidden twice as long after each error, up to maxRedeliverAfterMs", async () => {
   await using guard = await newGuard();
   const fn = vi.fn().mockRejectedValue(new Error("the provider is down"));
@@ -335,27 +309,6 @@ test("a message is hidden twice as long after each error, up to maxRedeliverAfte
   }
   expect(hiddenS).toEqual([4, 8, 14, 14]);
 });
-
-test.each([
-  ["a terminal error", "{}", new TerminalError("card declined")],
-  ["a body that is not JSON", "{", undefined],
-])(
-  "%s is stored and the message deleted, and neither it nor its duplicate runs again",
-  async (_, body, error) => {
-    await using guard = await newGuard();
-    const fn = vi.fn(({ Body }: Message) => {
-      readJson(Body);
-      throw error;
-    });
-    const { receive, calls } = await consumer(guard, fn, { body });
-    for (let times = 0; times < 2; times++) {
-      await receive();
-      expect(calls).toEqual([deletion]);
-    }
-    expect(guard.kinds()).toEqual(["failed", "duplicate"]);
-    expect(fn).toHaveBeenCalledOnce();
-  },
-);
 
 test.each([
   ["without a key", { attributes: {} }],

@@ -56,6 +56,16 @@ test("once another holder has taken over, a signal is aborted when it is read, a
   expect(heartbeatsAtMs).toEqual([1000]);
 });
 
+test("after a suspension the loss is noticed within a second, with any lease", async () => {
+  const lease = new Lease(() => new Promise(() => {}));
+  lease.granted(leaseNowMs(), 60_000);
+  const { signal } = lease;
+  // The timers had stopped.
+  vi.setSystemTime(Date.now() + 60_000);
+  await vi.advanceTimersByTimeAsync(1000);
+  expect(signal.reason).toMatchObject({ reason: "LEASE_LOST" });
+});
+
 test("after a stall the loss is noticed on the first turn; a heartbeat renews the lease", async () => {
   const { lease, heartbeatsAtMs } = grantedLease(extended);
   const { signal } = lease;
