@@ -1,6 +1,6 @@
 import type { Transport } from "@connectrpc/connect";
 import { createOnceward } from "@onceward/client";
-import { expect, onTestFinished, test, vi } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { credentialOf } from "../../clients/typescript/src/transport/credentials.ts";
 import { createUnaryTransport } from "../../clients/typescript/src/transport/grpc-transport.ts";
 import { SessionManager } from "../../clients/typescript/src/transport/session-manager.ts";
@@ -37,19 +37,6 @@ test("a thousand concurrent runs travel in a handful of batches, and each gets i
   expect(await Promise.all(runs)).toEqual(Array.from({ length: 1000 }, (_, order) => `charge-${order}`));
   expect(new Set(rpcs)).toEqual(new Set(["Batch"]));
   expect(rpcs.length).toBeLessThan(20);
-});
-
-test("one refused call fails alone, with the error it would have had alone", async () => {
-  const { onceward } = await newObservedOnceward();
-  const name = { namespace: "charges", key: "order-1" };
-  await onceward.run({ ...name, fingerprint: 1 }, () => "charged");
-  const fn = vi.fn();
-  const [replayed, mismatched] = await Promise.allSettled([
-    onceward.run({ ...name, fingerprint: 1 }, fn),
-    onceward.run({ ...name, fingerprint: 2 }, fn),
-  ]);
-  expect(replayed).toEqual({ status: "fulfilled", value: "charged" });
-  expect(mismatched).toMatchObject({ status: "rejected", reason: { reason: "FINGERPRINT_MISMATCH" } });
 });
 
 test("replays that do not fit into one reply are all answered", async () => {

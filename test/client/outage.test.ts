@@ -1,8 +1,5 @@
-import { once } from "node:events";
-import { createServer, type ServerHttp2Session } from "node:http2";
-import type { AddressInfo } from "node:net";
 import { createOnceward } from "@onceward/client";
-import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { useDatabase } from "../support/database/use-database.ts";
 import { startTestServer, type TestServer } from "../support/servers/server.ts";
 import { createTenant } from "../support/servers/tenants.ts";
@@ -63,29 +60,4 @@ test("a waiter outlives a restart of the service", async () => {
   held.resolve("once");
   expect(await holder).toBe("once");
   expect(await waiter).toBe("once");
-});
-
-test("a run survives a load balancer without replicas that answers 503 with an HTML page", async () => {
-  const { apiKey } = await createTenant(database);
-  const pages = vi.fn();
-  const balancer = createServer((_, response) => {
-    pages();
-    response.writeHead(503, { "content-type": "text/html" });
-    response.end("<html><body>No healthy upstream</body></html>");
-  });
-  balancer.listen(0, "127.0.0.1");
-  await once(balancer, "listening");
-  const { port } = balancer.address() as AddressInfo;
-  const connections = new Set<ServerHttp2Session>();
-  balancer.on("session", (session) => connections.add(session));
-  await using onceward = createOnceward({ address: `http://127.0.0.1:${port}`, apiKey });
-  const run = onceward.run(operation, () => "charged");
-  run.catch(() => {});
-  await vi.waitUntil(() => pages.mock.calls.length >= 3, { timeout: 30_000 });
-  for (const connection of connections) connection.destroy();
-  balancer.close();
-  await once(balancer, "close");
-  const replica = await startTestServer(database.url, { ONCEWARD_GRPC_PORT: String(port) });
-  onTestFinished(() => replica.stop());
-  expect(await run).toBe("charged");
 });

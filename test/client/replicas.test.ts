@@ -47,14 +47,6 @@ async function newOnceward(...ports: readonly number[]): Promise<Onceward> {
   return onceward;
 }
 
-test("calls are spread over the replicas", async () => {
-  const ways = [await wayTo(first), await wayTo(second)];
-  const onceward = await newOnceward(...ways.map(({ port }) => port));
-  const runs = startRuns(onceward);
-  await vi.waitUntil(() => ways.every(({ writes }) => writes > 50), { timeout: PATIENCE_MS });
-  expect(await runs.stop()).toEqual([]);
-});
-
 test.each(["refuse", "swallow"] as const)(
   "a replica that dies under load (%s) costs no run, and is used again when it is back",
   async (death) => {

@@ -1,7 +1,7 @@
 import { createOnceward, type Onceward } from "@onceward/client";
 import { beforeEach, expect, test, vi } from "vitest";
 import { completeIn, deliverCompletions } from "../../../clients/typescript/src/inbox.ts";
-import { endLeases } from "../../support/calls/records.ts";
+import { endLeases, granted } from "../../support/calls/records.ts";
 import { createTenant, type TestTenant } from "../../support/servers/tenants.ts";
 import { useServer } from "../../support/servers/use-server.ts";
 import { useCallerDatabase } from "./transactions.ts";
@@ -42,9 +42,8 @@ async function claimByHand(
   onceward: Onceward,
   operation: { namespace: string; key: string },
 ): Promise<Claim> {
-  const { outcome } = await onceward.calls.claim(operation);
-  if (outcome.case !== "claimed") throw new Error(`the claim was answered ${outcome.case}`);
-  return { ...operation, fencingToken: outcome.value.fencingToken };
+  const { fencingToken } = granted(await onceward.calls.claim(operation));
+  return { ...operation, fencingToken };
 }
 
 test("the run and its repeat return the written value", async () => {

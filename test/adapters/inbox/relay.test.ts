@@ -3,7 +3,7 @@ import { createGrpcTransport } from "@connectrpc/connect-node";
 import { createOnceward, type Onceward } from "@onceward/client";
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from "vitest";
 import { completeIn, deliverCompletions, startRelay } from "../../../clients/typescript/src/inbox.ts";
-import { endLeases } from "../../support/calls/records.ts";
+import { endLeases, granted } from "../../support/calls/records.ts";
 import { useDatabase } from "../../support/database/use-database.ts";
 import { startTestServer, type TestServer } from "../../support/servers/server.ts";
 import { createTenant, type TestTenant } from "../../support/servers/tenants.ts";
@@ -48,9 +48,7 @@ async function crashAfterCommit(
   operation = order,
   value: unknown = "taken",
 ): Promise<bigint> {
-  const { outcome } = await onceward.calls.claim(operation);
-  if (outcome.case !== "claimed") throw new Error(`the claim was answered ${outcome.case}`);
-  const { fencingToken } = outcome.value;
+  const { fencingToken } = granted(await onceward.calls.claim(operation));
   await db.transaction((tx) => completeIn(tx.executor, { ...operation, fencingToken }, () => value));
   return fencingToken;
 }
@@ -89,9 +87,7 @@ test("a completion is delivered after its lease unless another holder took over"
 test("a transaction that has not committed is not delivered", async () => {
   await using client = await newClient();
   const { onceward } = client;
-  const { outcome } = await onceward.calls.claim(order);
-  if (outcome.case !== "claimed") throw new Error(`the claim was answered ${outcome.case}`);
-  const { fencingToken } = outcome.value;
+  const { fencingToken } = granted(await onceward.calls.claim(order));
   await db.transaction(async (tx) => {
     await completeIn(tx.executor, { ...order, fencingToken }, () => "taken");
     expect(await deliverCompletions({ onceward, database: db.pool })).toMatchObject({ delivered: 0 });
@@ -156,9 +152,7 @@ test.each([
 test("a codec's result that the service refuses is delivered as completed without its value", async () => {
   await using client = await newClient();
   const { onceward } = client;
-  const { outcome } = await onceward.calls.claim(order);
-  if (outcome.case !== "claimed") throw new Error(`the claim was answered ${outcome.case}`);
-  const { fencingToken } = outcome.value;
+  const { fencingToken } = granted(await onceward.calls.claim(order));
   const codec = {
     encode: () => ({ payload: new Uint8Array(), contentType: "x".repeat(256) }),
     decode: () => "taken",

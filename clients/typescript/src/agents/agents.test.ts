@@ -1,4 +1,5 @@
 import { expect, onTestFinished, test, vi } from "vitest";
+import { granted } from "../../../../test/support/calls/records.ts";
 import {
   type AgentRunOptions,
   aiSdkTools,
@@ -64,14 +65,14 @@ test("a repeated step gets the stored values, in any order of its calls, and wit
 test("a nested run of an operation in progress is the tool's own error; the tool runs again", async () => {
   const testing = newTesting();
   const nested = { namespace: "charges", key: "order-7", waitMs: 0 };
-  const { outcome } = await testing.onceward.calls.claim({ namespace: "charges", key: "order-7" });
+  const { fencingToken } = granted(
+    await testing.onceward.calls.claim({ namespace: "charges", key: "order-7" }),
+  );
   const tool = vi.fn(() => testing.onceward.run(nested, () => "charged"));
   await expect(resume(testing).call(refund, tool)).rejects.toMatchObject({
     name: "InProgressError",
     claim: { key: "order-7" },
   });
-  if (outcome.case !== "claimed") throw new Error(`the claim is answered with ${outcome.case}`);
-  const { fencingToken } = outcome.value;
   await testing.onceward.calls.release({ namespace: "charges", key: "order-7", fencingToken });
   expect(await resume(testing).call(refund, tool)).toBe("charged");
 });
@@ -244,9 +245,9 @@ test("a call whose record another caller has released runs again", async () => {
   await crash(testing, refund);
   const record = { namespace: "agent-tools", key: "run-1:1:refund" };
   // As an administrator releases it, who found out that nothing happened.
-  const { outcome } = await testing.onceward.api.claim({ ...record, owner: "person", acceptAmbiguous: true });
-  if (outcome.case !== "claimed") throw new Error(`the claim is answered with ${outcome.case}`);
-  await testing.onceward.api.release({ ...record, fencingToken: outcome.value.fencingToken });
+  const { api } = testing.onceward;
+  const found = granted(await api.claim({ ...record, owner: "person", acceptAmbiguous: true }));
+  await api.release({ ...record, fencingToken: found.fencingToken });
   expect(await resume(testing).call(refund, () => "refunded")).toBe("refunded");
 });
 

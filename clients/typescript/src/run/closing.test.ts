@@ -1,5 +1,6 @@
 import { Code, ConnectError, type Transport } from "@connectrpc/connect";
 import { expect, onTestFinished, test, vi } from "vitest";
+import { granted } from "../../../../test/support/calls/records.ts";
 import { createTestingOnceward, type TestingOnceward } from "../testing.ts";
 import type { OncewardEvent } from "./events.ts";
 import { createOnceward, type Onceward } from "./onceward.ts";
@@ -55,15 +56,15 @@ test("a run whose claim has no answer ends when its client closes, which does no
 
 test("a claim that is granted just when its client closes is released", async () => {
   const testing = newTesting();
-  const held = await testing.onceward.api.claim({ ...operation, owner: "worker-1" });
-  const granted = vi.fn();
+  const held = granted(await testing.onceward.api.claim({ ...operation, owner: "worker-1" }));
+  const answered = vi.fn();
   /** The answer to a call that waits never comes. */
   const transport: Transport = {
     stream: testing.transport.stream,
     async unary(method, signal, ...call) {
       const answer = await testing.transport.unary(method, signal, ...call);
       if (signal === undefined) return answer;
-      granted();
+      answered();
       return await new Promise((_, reject) => {
         signal.addEventListener("abort", () => reject(new ConnectError("aborted", Code.Canceled)));
       });
@@ -73,10 +74,8 @@ test("a claim that is granted just when its client closes is released", async ()
   const waiter = onceward.run({ ...operation, waitMs: TOO_LONG_MS }, vi.fn());
   const closed = expect(waiter).rejects.toMatchObject({ reason: "CLOSED" });
   await vi.waitUntil(() => testing.waiting === 1, 30_000);
-  const { outcome } = held;
-  if (outcome.case !== "claimed") throw new Error(`the first claim is answered with ${outcome.case}`);
-  await testing.onceward.calls.release({ ...operation, fencingToken: outcome.value.fencingToken });
-  await vi.waitUntil(() => granted.mock.calls.length === 1, 30_000);
+  await testing.onceward.calls.release({ ...operation, fencingToken: held.fencingToken });
+  await vi.waitUntil(() => answered.mock.calls.length === 1, 30_000);
   await onceward.close();
   await closed;
   expect(await testing.onceward.run({ ...operation, waitMs: 0 }, () => "charged")).toBe("charged");
@@ -135,12 +134,13 @@ test("a function has a second to end when its client's time is up, and its outco
   expect(await closed).toEqual({ status: "fulfilled", value: "charged" });
 });
 
-test("a raw call that has no answer when its client closes ends", async () => {
+test("a raw call that has no answer when its client closes ends, and none is made afterwards", async () => {
   const testing = newTesting();
   const onceward = newOnceward({ stream: testing.transport.stream, unary: () => new Promise(() => {}) });
   const call = expect(onceward.api.lookup(operation)).rejects.toMatchObject({ reason: "CLOSED" });
   await onceward.close();
   await call;
+  await expect(onceward.api.lookup(operation)).rejects.toMatchObject({ reason: "CLOSED" });
 });
 
 test.each([-1, 0.5, Number.NaN, 2 ** 31])(
