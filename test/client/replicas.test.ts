@@ -112,3 +112,26 @@ test("with all replicas down nothing runs, and with one up again it does", async
   ways[1]?.proxy.setMode("forward");
   expect(await onceward.run(operation, fn)).toBe("charged");
 });
+
+test("a completion during an outage of the only replica is made after it", async () => {
+  let only = await startTestServer(database.url);
+  onTestFinished(() => only.stop());
+  const { grpcPort } = only;
+  const onceward = await newOnceward(grpcPort);
+  const restarted = Promise.withResolvers<void>();
+  const fn = vi.fn(async () => {
+    await only.stop();
+    const restarting = startTestServer(database.url, { ONCEWARD_GRPC_PORT: String(grpcPort) });
+    restarted.resolve(
+      restarting.then((server) => {
+        only = server;
+      }),
+    );
+    return "charged";
+  });
+  const operation = { namespace: "charges", key: "order-1" };
+  expect(await onceward.run(operation, fn)).toBe("charged");
+  await restarted.promise;
+  expect(await onceward.run(operation, fn)).toBe("charged");
+  expect(fn).toHaveBeenCalledOnce();
+});
