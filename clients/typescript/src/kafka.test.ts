@@ -1,5 +1,6 @@
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { describeConsumerAdapter } from "../../../test/support/adapters/consumer-suite.ts";
+import { newTesting } from "../../../test/support/calls/testing.ts";
 import { TerminalError } from "./index.ts";
 import {
   type ConsumeOptions,
@@ -14,7 +15,7 @@ import {
   type StreamMessage,
   withKey,
 } from "./kafka.ts";
-import { createTestingOnceward, type TestingOptions } from "./testing.ts";
+import type { TestingOptions } from "./testing.ts";
 
 /** Tests with a real broker and the real packages are in `test/brokers/`. */
 
@@ -109,19 +110,13 @@ class Topic implements StreamConsumer<TestMessage> {
 
 const namespace = "charges";
 
-function newWorld(options?: TestingOptions) {
-  const world = createTestingOnceward(options);
-  onTestFinished(() => world.onceward.close());
-  return world;
-}
-
 function start(
   topic: Topic,
   fn: (message: TestMessage) => unknown,
   more: Partial<ConsumeOptions<TestMessage>> = {},
   service?: TestingOptions,
 ) {
-  const world = newWorld(service);
+  const world = newTesting(service);
   const kinds: string[] = [];
   const options: ConsumeOptions<TestMessage> = {
     topics: ["charges"],
@@ -367,7 +362,7 @@ describe("eachMessage", () => {
   });
 
   test("the partition is paused after an error; a disconnected consumer is not resumed", async () => {
-    const { onceward } = newWorld();
+    const { onceward } = newTesting();
     const resume = vi.fn(() => {
       throw new Error("Resume can only be called while connected.");
     });
@@ -389,7 +384,7 @@ describe("eachMessage", () => {
   });
 
   test("a key without a time gets its message's; a late message goes to a topic with its reason", async () => {
-    const { onceward } = newWorld(TIMED);
+    const { onceward } = newTesting(TIMED);
     const send = vi.fn();
     const kinds: string[] = [];
     const settings = { namespace, onDelivery: ({ kind }: { kind: string }) => kinds.push(kind) };
@@ -406,7 +401,7 @@ describe("eachMessage", () => {
   });
 
   test("a consumer waits for another holder that finishes soon, and pauses nothing", async () => {
-    const world = newWorld();
+    const world = newTesting();
     const held = Promise.withResolvers<void>();
     const holder = world.onceward.run({ namespace, key: "order-1" }, () => held.promise);
     const fn = vi.fn();
@@ -425,7 +420,7 @@ describe("eachMessage", () => {
     async (Fatal) => {
       const cause = new Fatal("a defect");
       const options = { namespace, deadLetter: vi.fn(), redeliverAfterMs: 1, onDelivery: () => {} };
-      const eachMessage = eachMessageOnce(newWorld().onceward, options, () => Promise.reject(cause));
+      const eachMessage = eachMessageOnce(newTesting().onceward, options, () => Promise.reject(cause));
       const error = await eachMessage(delivered(order)).catch((error: unknown) => error);
       expect(error).not.toBeInstanceOf(Fatal);
       expect(error).toMatchObject({ message: `${Fatal.name}: a defect`, cause });
@@ -435,7 +430,7 @@ describe("eachMessage", () => {
   test("a message that could not be dead-lettered is not committed", async () => {
     vi.spyOn(process, "emitWarning").mockReturnValueOnce();
     const deadLetter = () => Promise.reject(new Error("no leader"));
-    const eachMessage = eachMessageOnce(newWorld().onceward, { namespace, deadLetter }, () => {});
+    const eachMessage = eachMessageOnce(newTesting().onceward, { namespace, deadLetter }, () => {});
     await expect(eachMessage(delivered({}))).rejects.toThrow("no leader");
   });
 
@@ -443,7 +438,7 @@ describe("eachMessage", () => {
     ["two keys", { [KEY_HEADER]: [Buffer.from("order-1"), Buffer.from("order-2")] }],
     ["an empty key", { [KEY_HEADER]: "" }],
   ])("a message with %s is refused, and goes where dead letters go", async (_, headers) => {
-    const { onceward } = newWorld();
+    const { onceward } = newTesting();
     const fn = vi.fn();
     const deadLetter = vi.fn(async () => {});
     const settings = { namespace, deadLetter, onDelivery: () => {} };

@@ -1,4 +1,5 @@
 import { expect, onTestFinished, test, vi } from "vitest";
+import { newTesting } from "../../../../test/support/calls/testing.ts";
 import {
   type Claim,
   createOnceward,
@@ -41,8 +42,7 @@ test.each([
 });
 
 test("at most once, a message whose function threw has failed, and its repeat is a duplicate", async () => {
-  const { onceward } = createTestingOnceward();
-  onTestFinished(() => onceward.close());
+  const { onceward } = newTesting();
   const options = {
     namespace: "events",
     mode: "at-most-once",
@@ -60,8 +60,7 @@ test("at most once, a message whose function threw has failed, and its repeat is
 });
 
 test("a message whose effect resolve found is a duplicate with its value, and does not run again", async () => {
-  const { onceward, clock } = createTestingOnceward({ policy: { onLeaseExpiry: "HOLD" } });
-  onTestFinished(() => onceward.close());
+  const { onceward, clock } = newTesting({ policy: { onLeaseExpiry: "HOLD" } });
   await onceward.api.claim({ namespace: "charges", key: "order-1", owner: "dying" });
   clock.advance(60_000);
   const fn = vi.fn();
@@ -70,4 +69,14 @@ test("a message whose effect resolve found is a duplicate with its value, and do
   for (const _ of ["first", "repeat"])
     expect(await handle("order-1")).toMatchObject({ kind: "duplicate", value: "charge of order-1" });
   expect(fn).not.toHaveBeenCalled();
+});
+
+test("a repeat of an effect whose value was not stored is a duplicate", async () => {
+  const { onceward } = newTesting();
+  const options = { namespace: "charges", onDelivery: () => {} };
+  const handle = createHandler<string, unknown>(onceward, options, String, () => 1n);
+  expect([await handle("order-1"), await handle("order-1")]).toMatchObject([
+    { kind: "processed", value: 1n },
+    { kind: "duplicate", value: undefined },
+  ]);
 });

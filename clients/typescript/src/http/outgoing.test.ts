@@ -1,7 +1,7 @@
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
+import { newTesting } from "../../../../test/support/calls/testing.ts";
 import { formatIdempotencyKey, withIdempotencyKeys } from "../http.ts";
 import type { Claim } from "../run/claim.ts";
-import { createTestingOnceward } from "../testing.ts";
 
 const BANK = "https://bank.example.com/v1/charges";
 const POST = { method: "POST", body: "{}", redirect: "error", headers: { "x-trace": "1" } } as const;
@@ -22,9 +22,7 @@ async function keyOf(...call: Parameters<typeof fetch>): Promise<string | null> 
 
 /** Calls a function under the claim of an order. */
 async function withinRun(fn: (claim: Claim) => Promise<void>): Promise<void> {
-  const testing = createTestingOnceward();
-  onTestFinished(() => testing.onceward.close());
-  await testing.onceward.run({ namespace: "orders", key: "order-1" }, fn);
+  await newTesting().onceward.run({ namespace: "orders", key: "order-1" }, fn);
 }
 
 test("a call has the key of its claim, method, host and path, and is otherwise unchanged", async () => {

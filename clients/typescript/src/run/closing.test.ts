@@ -1,19 +1,14 @@
 import { Code, ConnectError, type Transport } from "@connectrpc/connect";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { granted } from "../../../../test/support/calls/records.ts";
-import { createTestingOnceward, type TestingOnceward } from "../testing.ts";
+import { newTesting } from "../../../../test/support/calls/testing.ts";
+import type { TestingOnceward } from "../testing.ts";
 import type { OncewardEvent } from "./events.ts";
 import { createOnceward, type Onceward } from "./onceward.ts";
 
 const operation = { namespace: "charges", key: "order-1" };
 /** Longer than a test may take. */
 const TOO_LONG_MS = 600_000;
-
-function newTesting(): TestingOnceward {
-  const testing = createTestingOnceward();
-  onTestFinished(() => testing.onceward.close({ timeoutMs: 0 }));
-  return testing;
-}
 
 /** Another client of the same service. */
 function newOnceward(transport: Transport, onEvent?: (event: OncewardEvent) => void): Onceward {

@@ -1,4 +1,5 @@
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
+import { newTesting } from "../../../../test/support/calls/testing.ts";
 import { jobOnce } from "../bullmq.ts";
 import { idempotentUnary } from "../grpc.ts";
 import { idempotent } from "../http.ts";
@@ -9,19 +10,12 @@ import { messageOnce as natsMessageOnce } from "../nats.ts";
 import { messageOnce as pubSubMessageOnce } from "../pubsub.ts";
 import { messageOnce as rabbitMessageOnce } from "../rabbitmq.ts";
 import { messageOnce as sqsMessageOnce } from "../sqs.ts";
-import { createTestingOnceward, type TestingOnceward } from "../testing.ts";
 import { webhookOnce } from "../webhooks.ts";
 import type { Onceward } from "./client.ts";
 
 const namespace = "charges";
 /** What a caller in JavaScript omits, or gets from a module that has no such export. */
 const missing = undefined as never;
-
-function newTesting(): TestingOnceward {
-  const testing = createTestingOnceward();
-  onTestFinished(() => testing.onceward.close());
-  return testing;
-}
 
 const operation = { namespace, key: "order-1" };
 

@@ -1,4 +1,5 @@
-import { afterEach, beforeEach, expect, expectTypeOf, test, vi } from "vitest";
+import { beforeEach, expect, expectTypeOf, test, vi } from "vitest";
+import { newTesting } from "../../../../test/support/calls/testing.ts";
 import { InvalidRequestError, KeyTooOldError } from "../errors/catalogue.ts";
 import { InProgressError, TerminalError } from "../errors/errors.ts";
 import { createTestingOnceward, type TestingOnceward } from "../testing.ts";
@@ -16,10 +17,8 @@ const ORDER: Order = { id: "order-1", cents: 100, at: new Date(0) };
 let testing: TestingOnceward;
 
 beforeEach(() => {
-  testing = createTestingOnceward();
+  testing = newTesting();
 });
-
-afterEach(() => testing.onceward.close());
 
 test("a wrapped function runs once per key, and every call gets the stored value with its type", async () => {
   const fn = vi.fn(async (order: Order) => ({ charged: order.cents, at: order.at }));

@@ -1,5 +1,6 @@
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { createTestingOnceward, type TestingOnceward } from "../testing.ts";
+import { beforeEach, expect, test, vi } from "vitest";
+import { newTesting } from "../../../../test/support/calls/testing.ts";
+import type { TestingOnceward } from "../testing.ts";
 import { didNotHappen } from "./resolution.ts";
 
 const EVENT = { namespace: "events", key: "evt_1" };
@@ -8,10 +9,8 @@ const POLICY = { keyRetentionS: 120, resultRetentionS: 60 } as const;
 let testing: TestingOnceward;
 
 beforeEach(() => {
-  testing = createTestingOnceward({ policy: POLICY });
+  testing = newTesting({ policy: POLICY });
 });
-
-afterEach(() => testing.onceward.close());
 
 test("a key is seen in a namespace whose runs resolve", async () => {
   const resolve = vi.fn(() => didNotHappen());
