@@ -67,7 +67,6 @@ describe.runIf(confluent !== undefined)("A consumer of @confluentinc/kafka-javas
     };
   }
 
-  /** Starts a worker, and returns what it prints. */
   function startWorker({ address, tenant }: Guarded, { topic, deadTopic }: Topic, group: string) {
     const settings: ConfluentWorkerSettings = {
       ...{ broker: kafka.broker, group, topic, deadTopic },

@@ -99,20 +99,6 @@ test("a waiter survives the death of the replica that it waits at", async () => 
   expect(await Promise.all([holder, ...waiters])).toEqual(["once", "once", "once"]);
 });
 
-test("with all replicas down nothing runs, and with one up again it does", async () => {
-  const ways = [await wayTo(first), await wayTo(second)];
-  const onceward = await newOnceward(...ways.map(({ port }) => port));
-  for (const way of ways) way.proxy.setMode("refuse");
-  const fn = vi.fn(() => "charged");
-  const operation = { namespace: "charges", key: "order-1" };
-  await expect(onceward.run({ ...operation, timeoutMs: 300 }, fn)).rejects.toMatchObject({
-    reason: "NO_ANSWER",
-  });
-  expect(fn).not.toHaveBeenCalled();
-  ways[1]?.proxy.setMode("forward");
-  expect(await onceward.run(operation, fn)).toBe("charged");
-});
-
 test("a completion during an outage of the only replica is made after it", async () => {
   let only = await startTestServer(database.url);
   onTestFinished(() => only.stop());

@@ -53,7 +53,6 @@ test("the first run runs, and a repeat gets the stored value without running", a
   expect(fn).toHaveBeenCalledOnce();
 });
 
-/** What a provider's library throws. */
 class CardError extends Error {
   override readonly name = "CardError";
   readonly details = { code: 51 };

@@ -35,7 +35,6 @@ class Topic implements StreamConsumer<TestMessage> {
   closed = false;
   assignments: { topic: string; partitions: number[] }[] = [{ topic: "charges", partitions: [0, 1] }];
   readonly committed = new Map<number, bigint>();
-  /** The options of each stream. */
   readonly streams: unknown[] = [];
   readonly #log: TestMessage[] = [];
   readonly #next = new Map<number, bigint>();
@@ -56,7 +55,6 @@ class Topic implements StreamConsumer<TestMessage> {
     this.#wake();
   }
 
-  /** Resolves once the offset is committed. */
   async untilCommitted(partition: number, offset: bigint): Promise<void> {
     while ((this.committed.get(partition) ?? 0n) < offset) {
       await new Promise<void>((resolve) => this.#committing.push(resolve));
@@ -330,12 +328,8 @@ describe("eachMessage", () => {
   /** Returns a payload as `@confluentinc/kafka-javascript` makes it: header values are buffers. */
   function delivered(headers: Record<string, unknown>, offset = "42", resume: () => void = () => {}) {
     const pause = vi.fn(() => resume);
-    return {
-      topic: "charges",
-      partition: 3,
-      message: { offset, timestamp: `${Date.now()}`, headers, key: "customer-7", value: "{}" },
-      pause,
-    } satisfies EachMessagePayload;
+    const message = { offset, timestamp: `${Date.now()}`, headers, key: "customer-7", value: "{}" };
+    return { topic: "charges", partition: 3, message, pause } satisfies EachMessagePayload;
   }
 
   const order = { [KEY_HEADER]: Buffer.from("order-1") };

@@ -25,7 +25,6 @@ describeWithRedis("A worker of BullMQ", () => {
 
   afterAll(() => redis?.stop());
 
-  /** Creates a queue and its workers, and a function that waits for the end of a job. */
   function newQueue() {
     const connection = { port: redis.port, maxRetriesPerRequest: null };
     const queue = new Queue(`charges-${randomUUID()}`, { connection });
@@ -46,7 +45,6 @@ describeWithRedis("A worker of BullMQ", () => {
     };
   }
 
-  /** Creates the same with a worker. */
   function newConsumer(processor: Processor) {
     const { queue, newWorker, ended } = newQueue();
     newWorker(processor);

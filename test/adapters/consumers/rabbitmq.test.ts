@@ -18,15 +18,12 @@ function describeWithRabbitMq(title: string, tests: () => void): void {
   describe.runIf(inject("rabbitmqDir") !== "")(title, tests);
 }
 
-/** Timeout of the hook that starts a broker. */
 const RABBITMQ_START_TIMEOUT_MS = 120_000;
 
-/** Starts an empty broker for a test file. */
 function startRabbitMq(): Promise<RabbitMqBroker> {
   return startBroker(inject("rabbitmqDir"));
 }
 
-/** Opens a connection that `await using` closes. */
 async function connectTo({ url }: RabbitMqBroker): Promise<{ connection: ChannelModel } & AsyncDisposable> {
   const connection = await connect(url);
   return { connection, [Symbol.asyncDispose]: () => connection.close() };
@@ -49,7 +46,6 @@ describeWithRabbitMq("A consumer of RabbitMQ", () => {
 
   afterAll(() => rabbitmq?.stop());
 
-  /** Creates a queue with a dead-letter queue, and a channel to it. */
   async function newQueue() {
     const { connection, ...rest } = await connectTo(rabbitmq);
     onTestFinished(() => rest[Symbol.asyncDispose]());
@@ -196,19 +192,6 @@ describeWithRabbitMq("A consumer of RabbitMQ", () => {
     for (const ms of [50, 100]) {
       expect(await channel.checkQueue(`${queue}.retry-${ms}`)).toMatchObject({ messageCount: 0 });
     }
-  });
-
-  test("deadLetter gets a message that no retry can help, which is acknowledged once that succeeds", async () => {
-    await using guard = await newGuard();
-    const { connection, channel, queue, dead } = await newQueue();
-    const warnings = collectWarnings();
-    const own = vi.fn().mockRejectedValueOnce(new Error("no exchange")).mockResolvedValue(undefined);
-    await consume(guard, { channel, queue }, vi.fn(), { deadLetter: own });
-    channel.sendToQueue(queue, Buffer.from("{}"));
-    await eventually(() => expect(own).toHaveBeenCalledTimes(2));
-    expect(warnings).toEqual(["ONCEWARD_DEAD_LETTER"]);
-    expect(await channel.checkQueue(dead)).toMatchObject({ messageCount: 0 });
-    await expectSettled({ connection, channel, queue });
   });
 
   test("a connection that breaks before a retry queue's confirmation ends the handling", async () => {

@@ -3,7 +3,6 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { type Message, ReceiveMessageCommand, SendMessageCommand, SQSClient } from "@aws-sdk/client-sqs";
-import { TerminalError } from "@onceward/client";
 import { createTestingOnceward } from "@onceward/client/testing";
 import { expect, onTestFinished, test, vi } from "vitest";
 import {
@@ -14,9 +13,8 @@ import {
   withKey,
 } from "../../../clients/typescript/src/sqs.ts";
 import { describeConsumerAdapter } from "../../support/adapters/consumer-suite.ts";
-import { collectWarnings, cutOff, eventually, type Guarded, newTimedGuard, useGuards } from "./fixtures.ts";
+import { cutOff, eventually, type Guarded, newTimedGuard, useGuards } from "./fixtures.ts";
 
-/** A call of the SDK: its action and its JSON. */
 interface SqsCall {
   readonly action: string;
   readonly input: Record<string, unknown>;
@@ -60,7 +58,6 @@ const QUEUE_URL = "https://sqs.eu-central-1.amazonaws.com/123456789012/charges";
 
 const newGuard = useGuards();
 
-/** Creates a consumer that receives one message with these attributes. */
 async function consumer(
   { onceward, options }: Pick<Guarded, "onceward" | "options">,
   fn: Parameters<typeof messageOnce>[2],
@@ -223,12 +220,6 @@ test.each([
   await expect(consumer(guard, vi.fn(), { [name]: value })).rejects.toThrow(`${name} must be`);
 });
 
-/** What SQS is told after the first error of the function, with the default visibility timeout. */
-const thrownOnce = {
-  action: "ChangeMessageVisibility",
-  input: { ...deletion.input, VisibilityTimeout: 30 },
-};
-
 const hidden = { action: "ChangeMessageVisibility", input: { ...deletion.input, VisibilityTimeout: 31 } };
 
 test("a held message stays hidden while its function runs", async () => {
@@ -324,20 +315,6 @@ test.each([
   expect(calls).toEqual([]);
   expect(guard.kinds()).toEqual(["processed", "refused"]);
   expect(fn).not.toHaveBeenCalled();
-});
-
-test("a message that failed permanently is deleted once it is dead-lettered, and not before", async () => {
-  await using guard = await newGuard();
-  const warnings = collectWarnings();
-  const deadLetter = vi.fn().mockRejectedValueOnce(new Error("no queue")).mockResolvedValue(undefined);
-  const fail = vi.fn().mockRejectedValue(new TerminalError("card declined"));
-  const { receive, calls } = await consumer(guard, fail, { deadLetter });
-  await receive();
-  expect(calls).toEqual([thrownOnce]);
-  await receive();
-  expect(calls).toEqual([deletion]);
-  expect(warnings).toEqual(["ONCEWARD_DEAD_LETTER"]);
-  expect(deadLetter).toHaveBeenCalledTimes(2);
 });
 
 test("the producer's key is sent with its other attributes", async () => {

@@ -411,17 +411,6 @@ test("a 5xx of the upstream service reaches the client, and the next attempt run
   expect(effect.mock.calls[1]?.[0].headers["onceward-attempt"]).toBe("2");
 });
 
-test.each([502, 503, 504])(
-  "a gateway's %i reaches its client, and the outcome is unknown for the others",
-  async (status) => {
-    const effect = vi.fn<RequestListener>((_, res) => void res.writeHead(status).end("too late"));
-    const { charge: post } = await startWorld(world, effect);
-    expect(await post()).toMatchObject({ status, body: Buffer.from("too late") });
-    expect(problemOf(await post())).toMatchObject({ type: "urn:onceward:problem:ambiguous" });
-    expect(effect).toHaveBeenCalledOnce();
-  },
-);
-
 test("under onError unknown, a 5xx reaches its client, and its outcome is unknown for the others", async () => {
   const effect = vi.fn<RequestListener>((_, res) => void res.writeHead(500).end("broken"));
   const route = "{ path: /charges, namespace: charges, caller: { constant: all }, onError: unknown }";
@@ -473,20 +462,6 @@ test("a response without a body is passed on and replayed without one", async ()
       ...[204, 0, undefined, replayed],
     ]);
   }
-});
-
-test("a client that leaves does not stop the call: its duplicate gets the answer", async () => {
-  const arrived = Promise.withResolvers<() => void>();
-  const effect = vi.fn<RequestListener>((req, res) => arrived.resolve(() => charge(req, res)));
-  const { charge: post } = await startWorld(world, effect);
-  const leaving = new AbortController();
-  const left = post({ signal: leaving.signal });
-  const answer = await arrived.promise;
-  leaving.abort();
-  await expect(left).rejects.toThrow("aborted");
-  answer();
-  await vi.waitUntil(async () => (await post()).status === 201, 10_000);
-  expect(effect).toHaveBeenCalledOnce();
 });
 
 test("a request without its caller, or too large, is refused before it costs anything", async () => {

@@ -12,7 +12,6 @@ const headers = { "idempotency-key": "order-1" };
 
 /** An event of payload 1.0, which load balancers send, too. */
 const v1 = (more: object = {}) => ({ httpMethod: "POST", path: "/charges", headers, body: "{}", ...more });
-/** An event of payload 2.0. */
 const v2 = ({
   method = "POST",
   ...more

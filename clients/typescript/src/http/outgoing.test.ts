@@ -6,7 +6,6 @@ import type { Claim } from "../run/claim.ts";
 const BANK = "https://bank.example.com/v1/charges";
 const POST = { method: "POST", body: "{}", redirect: "error", headers: { "x-trace": "1" } } as const;
 
-/** Sends a call, and returns the request that was sent. */
 async function sent(...call: Parameters<typeof fetch>): Promise<Request> {
   let request: Request | undefined;
   await withIdempotencyKeys(async (input, init) => {
@@ -20,7 +19,6 @@ async function keyOf(...call: Parameters<typeof fetch>): Promise<string | null> 
   return (await sent(...call)).headers.get("idempotency-key");
 }
 
-/** Calls a function under the claim of an order. */
 async function withinRun(fn: (claim: Claim) => Promise<void>): Promise<void> {
   await newTesting().onceward.run({ namespace: "orders", key: "order-1" }, fn);
 }
