@@ -361,23 +361,4 @@ describeWithRabbitMq("A consumer of RabbitMQ", () => {
     expect(new Set(derivedKeys).size).toBe(1);
     await expectSettled({ connection, channel, queue });
   });
-
-  test("where the policy holds, that effect is not repeated until an administrator resolves it", async () => {
-    await using guard = await newGuard();
-    await guard.holdExpired();
-    const { channel, queue, derivedKeys } = await startWorkers(guard, "before completion");
-    await guard.endLeases();
-    await consume(guard, { channel, queue }, (_, claim) => derivedKeys.push(claim.deriveKey("provider")));
-    await eventually(() =>
-      expect(guard.deliveries.slice(0, 2)).toMatchObject(
-        [1, 2].map(() => ({ kind: "postponed", error: { reason: "AMBIGUOUS" } })),
-      ),
-    );
-    await guard.onceward.run(
-      { namespace: "charges", key: "order-1", acceptAmbiguous: true },
-      () => "it was done",
-    );
-    await eventually(() => expect(guard.kinds().at(-1)).toBe("duplicate"));
-    expect(derivedKeys).toHaveLength(1);
-  });
 });

@@ -76,18 +76,6 @@ test("a codec's bytes are delivered unchanged", async () => {
   });
 });
 
-test("an attempt that takes over a committed effect delivers it instead of repeating it", async () => {
-  const { onceward, operation, tenant } = await newClient();
-  await takeOrder(await claimByHand(onceward, operation), "before the crash");
-  await endLeases(service, tenant);
-  const run = onceward.runDetailed(operation, (claim) => takeOrder(claim, "after the crash"));
-  expect(await run).toMatchObject({ value: "before the crash", replayed: false, attempt: 2 });
-  expect(await caller.effects(operation.key)).toHaveLength(1);
-  const onUndeliverable = vi.fn();
-  await deliverCompletions({ onceward, database: db.pool, onUndeliverable });
-  expect(onUndeliverable).not.toHaveBeenCalled();
-});
-
 test("an attempt that takes over an undeliverable completion delivers it", async () => {
   const { onceward, operation, tenant } = await newClient();
   await takeOrder(await claimByHand(onceward, operation), "before the crash");
@@ -154,20 +142,6 @@ test("a key that the service has forgotten is a new operation", async () => {
   expect(await onceward.run(operation, (claim) => takeOrder(claim, "second"))).toBe("second");
   expect(await caller.effects(operation.key)).toHaveLength(2);
   expect(await deliverCompletions({ onceward, database: db.pool })).toMatchObject({ delivered: 1 });
-});
-
-test("a rollback leaves neither effect nor completion, and a retry runs at once", async () => {
-  const { onceward, operation } = await newClient();
-  const failing = onceward.run(operation, (claim) =>
-    db.transaction(async (tx) => {
-      await completeIn(tx.executor, claim, () => tx.insertEffect(claim.key, "undone"));
-      throw new Error("the commit failed");
-    }),
-  );
-  await expect(failing).rejects.toThrow("the commit failed");
-  expect(await caller.effects(operation.key)).toEqual([]);
-  const run = onceward.runDetailed(operation, (claim) => takeOrder(claim, "done"));
-  expect(await run).toMatchObject({ value: "done", attempt: 2 });
 });
 
 test("a value that can't be stored undoes the effect instead of losing the value", async () => {

@@ -5,6 +5,7 @@ import { InProgressError, TerminalError } from "../errors/errors.ts";
 import { createTestingOnceward, type TestingOnceward } from "../testing.ts";
 import type { Claim } from "./claim.ts";
 import { bytesCodec } from "./codec.ts";
+import { createOnceward } from "./onceward.ts";
 
 interface Order {
   readonly id: string;
@@ -67,13 +68,20 @@ test("a call's options override its namespace's; an undefined one overrides noth
   expect(testing.counts.inProgress).toBeGreaterThan(2);
 });
 
-test("a namespace's classifyError decides about the errors of its functions", async () => {
-  const charges = testing.onceward.namespace("charges", { classifyError: () => "terminal" });
-  const fn = vi.fn(() => Promise.reject(new Error("declined")));
-  const charge = charges.wrap(fn, { key: (order: Order) => order.id });
-  for (let delivery = 0; delivery < 2; delivery++) await expect(charge(ORDER)).rejects.toThrow(TerminalError);
-  expect(fn).toHaveBeenCalledOnce();
-});
+test.each(["namespace", "client"])(
+  "a %s's classifyError decides about its functions' errors",
+  async (whose) => {
+    const own = { classifyError: () => "terminal" } as const;
+    const ofClient = createOnceward({ transport: testing.transport, ...own });
+    const charges =
+      whose === "client" ? ofClient.namespace("charges") : testing.onceward.namespace("charges", own);
+    const fn = vi.fn(() => Promise.reject(new Error("declined")));
+    const charge = charges.wrap(fn, { key: (order: Order) => order.id });
+    for (let delivery = 0; delivery < 2; delivery++)
+      await expect(charge(ORDER)).rejects.toThrow(TerminalError);
+    expect(fn).toHaveBeenCalledOnce();
+  },
+);
 
 test("a wrapped call takes a signal, and refuses another value, such as the index of Array.map", async () => {
   const fn = vi.fn();
