@@ -45,6 +45,10 @@ function addReplies(app: FastifyInstance, effect: () => Promise<void>): void {
     await effect();
     return { charge: "ch_1" };
   });
+  app.post("/response", async () => {
+    await effect();
+    return new Response("charged", { status: 201, headers: { location: "/charges/1" } });
+  });
   app.post("/breaks", async (_, reply) => {
     await effect();
     return reply.send(Readable.from(brokenOff()));
@@ -57,6 +61,21 @@ async function* brokenOff() {
 }
 
 function onlyFastify(begin: Begin): void {
+  test("an answer that is a Response is replayed byte for byte", async () => {
+    const effect = vi.fn(() => ({ status: 200 }));
+    const world = await begin(effect);
+    for (const _ of [1, 2]) {
+      const { status, headers, body } = await world.send({ path: "/response" });
+      expect([status, headers.location, headers["content-type"], body.toString()]).toEqual([
+        201,
+        "/charges/1",
+        "text/plain;charset=UTF-8",
+        "charged",
+      ]);
+    }
+    expect(effect).toHaveBeenCalledOnce();
+  });
+
   test("a response that breaks off leaves the claim to the policy", async () => {
     const effect = vi.fn(() => ({ status: 200 }));
     const world = await begin(effect);

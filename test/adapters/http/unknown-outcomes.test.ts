@@ -10,7 +10,7 @@ import { idempotency, noteUnknownOutcome } from "../../../clients/typescript/src
 import * as fastify from "../../../clients/typescript/src/fastify.ts";
 import { type Onceward, OutcomeUnknownError } from "../../../clients/typescript/src/index.ts";
 import { Idempotent } from "../../../clients/typescript/src/nestjs.ts";
-import { createTestingOnceward } from "../../../clients/typescript/src/testing.ts";
+import { newTesting } from "../../support/calls/testing.ts";
 import { problemOf, send } from "./http-client.ts";
 import { listen } from "./listen.ts";
 import { createNestApp } from "./nest-routes.ts";
@@ -47,9 +47,8 @@ const LEFT_TO_THE_POLICY = ["409 ambiguous", "409 in-progress", "409 ambiguous"]
 
 function newOnceward() {
   charge.mockClear();
-  const testing = createTestingOnceward({ policy: { onLeaseExpiry: "HOLD" } });
-  onTestFinished(() => testing[Symbol.asyncDispose]());
-  return { onceward: testing.onceward, expire: () => testing.clock.advance(LEASE_MS) };
+  const { onceward, clock } = newTesting({ policy: { onLeaseExpiry: "HOLD" } });
+  return { onceward, expire: () => clock.advance(LEASE_MS) };
 }
 
 async function startExpress(
