@@ -49,7 +49,7 @@ test("a heartbeat is sent at every third of the lease, and the signal does not a
   expect(heartbeatsAtMs).toHaveLength(10);
 });
 
-test("once another holder has taken over, a signal is aborted when it is read, and no heartbeat follows", async () => {
+test("after a takeover, a signal is aborted when it is read, and no heartbeat follows", async () => {
   const { lease, heartbeatsAtMs } = grantedLease(() => refused("CLAIM_SUPERSEDED"));
   await vi.advanceTimersByTimeAsync(10_000);
   expect(lease.signal.reason).toMatchObject({ reason: "CLAIM_SUPERSEDED" });

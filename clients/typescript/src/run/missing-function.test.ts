@@ -1,11 +1,11 @@
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { newTesting } from "../../../../test/support/calls/testing.ts";
 import { jobOnce } from "../bullmq.ts";
 import { idempotentUnary } from "../grpc.ts";
 import { idempotent } from "../http.ts";
 import { consumeOnce, eachMessageOnce as eachKafkaMessageOnce } from "../kafka.ts";
 import { eachMessageOnce } from "../kafkajs.ts";
-import { lambdaOnce, sqsBatchOnce } from "../lambda.ts";
+import { lambdaHttpOnce, lambdaOnce, sqsBatchOnce } from "../lambda.ts";
 import { messageOnce as natsMessageOnce } from "../nats.ts";
 import { messageOnce as pubSubMessageOnce } from "../pubsub.ts";
 import { messageOnce as rabbitMessageOnce } from "../rabbitmq.ts";
@@ -76,12 +76,15 @@ test.each(CONSUMERS)(
   },
 );
 
-test("jobs, handlers of Lambda and of webhooks without a function are refused before the first event", () => {
+test("jobs and handlers of Lambda or of webhooks are refused at once without a function", () => {
   const { onceward } = newTesting();
   const refusal = /^fn must be a function, is undefined$/;
   expect(() => jobOnce(onceward, { namespace }, missing)).toThrow(refusal);
   expect(() => lambdaOnce(onceward, { namespace, key: () => "order-1" }, missing)).toThrow(refusal);
   expect(() => webhookOnce(onceward, { namespace, source: missing }, missing)).toThrow(refusal);
+  const http = { namespace, caller: () => "account-1" };
+  expect(() => lambdaHttpOnce(onceward, http, missing)).toThrow(refusal);
+  expect(() => lambdaHttpOnce(onceward, { ...http, namespace: "Charges" }, vi.fn())).toThrow("namespace");
 });
 
 test("handlers that are missing are refused before the first request", () => {

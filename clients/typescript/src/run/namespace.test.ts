@@ -71,7 +71,7 @@ test("a call's options override its namespace's; an undefined one overrides noth
 test.each(["namespace", "client"])(
   "a %s's classifyError decides about its functions' errors",
   async (whose) => {
-    const own = { classifyError: () => "terminal" } as const;
+    const own = { classifyError: () => "terminal" as const };
     const ofClient = createOnceward({ transport: testing.transport, ...own });
     const charges =
       whose === "client" ? ofClient.namespace("charges") : testing.onceward.namespace("charges", own);
