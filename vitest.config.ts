@@ -141,7 +141,7 @@ const OLDER_MAJORS_TESTS = [
   "test/adapters/{agents,temporal}/*.test.ts",
   "test/adapters/http/{departures,express,fastify,unknown-outcomes}.test.ts",
   "test/adapters/consumers/{bullmq,nats,rabbitmq}.test.ts",
-  "test/adapters/rpc/grpc.test.ts",
+  "test/adapters/rpc/rpc.test.ts",
   "test/on-demand/agents/*.test.ts",
 ];
 

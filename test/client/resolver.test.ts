@@ -202,13 +202,8 @@ test("a dead resolver's lock lapses, and does not become ambiguous", async () =>
 test("a listed record that another pass holds is still open", async () => {
   const { onceward, admin } = await newWorld("order-1");
   const listed = await admin.listRecords({ namespace, state: Record_State.AMBIGUOUS });
-  const held = {
-    namespace,
-    key: "order-1",
-    acceptAmbiguous: true,
-    fingerprint: client.fingerprintOf("order-1"),
-  };
-  await onceward.calls.claim({ ...held, keyCreatedAt: timestampNow() });
+  const held = { namespace, key: "order-1", fingerprint: client.fingerprintOf("order-1") };
+  await onceward.calls.claim({ ...held, acceptAmbiguous: true, keyCreatedAt: timestampNow() });
   const stale = { listRecords: async () => listed };
   const counts = await resolveAmbiguous({ onceward, admin: stale, namespace, resolve: didNotHappen });
   expect(counts).toEqual({ settled: 0, open: 1, failed: 0 });

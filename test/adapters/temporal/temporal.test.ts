@@ -14,7 +14,6 @@ interface Task {
   cancel(reason: Error): void;
 }
 
-/** Returns a task, with Temporal's own Context. */
 function newTask(info: Partial<Context["info"]> = {}): Task {
   const heartbeats: unknown[] = [];
   const controller = new AbortController();
@@ -44,7 +43,6 @@ function newTask(info: Partial<Context["info"]> = {}): Task {
 
 const newGuard = useGuards();
 
-/** Runs an activity's attempt as a worker does. */
 function attempt(
   { onceward }: Pick<Guarded, "onceward">,
   activity: (...args: unknown[]) => unknown,

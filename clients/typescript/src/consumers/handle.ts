@@ -117,7 +117,6 @@ async function attempt<Value>(
   }
 }
 
-/** What names a message's operation. */
 type Name = Pick<RunOptions, "key" | "fingerprint" | "keyCreatedAt">;
 
 /** Returns the names of a message's operation; if it can't be claimed, the error, and its key if that is known. */
