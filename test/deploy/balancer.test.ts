@@ -12,8 +12,9 @@ import { makeCertificate } from "../support/network/certificates.ts";
 import { grpcJsClient } from "../support/network/grpc-js-client.ts";
 import { findPreviousVersion, layOutVersion } from "../support/processes/previous-version.ts";
 import { readMetrics } from "../support/servers/metrics.ts";
-import { type ServerProcess, startServerProcess } from "../support/servers/server-process.ts";
+import type { ServerProcess } from "../support/servers/server-process.ts";
 import { createTenant } from "../support/servers/tenants.ts";
+import { startProcessOfTest } from "../support/servers/use-server.ts";
 
 const previous = await findPreviousVersion();
 if (previous === undefined) {
@@ -30,9 +31,7 @@ async function startReplica(
   env: Readonly<Record<string, string>> = {},
   program?: readonly string[],
 ): Promise<ServerProcess> {
-  const replica = await startServerProcess(database.url, { ...DRAIN_DELAY, ...env }, program);
-  onTestFinished(() => replica.end());
-  return replica;
+  return await startProcessOfTest(database.url, { ...DRAIN_DELAY, ...env }, program);
 }
 
 /** Starts a replica of this version at the addresses of one that has ended, as the balancer knows them. */

@@ -1,20 +1,12 @@
-import { beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { Result_Kind } from "../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
 import { findResolved } from "../../server/src/records/claim/find-resolved.ts";
-import { connectClient, type IdempotencyClient } from "../support/calls/clients.ts";
 import { endLeases, granted } from "../support/calls/records.ts";
 import { openStorePool } from "../support/database/connections.ts";
-import { createTenant, type TestTenant } from "../support/servers/tenants.ts";
-import { useServer } from "../support/servers/use-server.ts";
+import { useCaller, useServer } from "../support/servers/use-server.ts";
 
 const { database, server } = useServer();
-let tenant: TestTenant;
-let client: IdempotencyClient;
-
-beforeAll(async () => {
-  tenant = await createTenant(database);
-  client = connectClient(server, tenant.apiKey);
-});
+const { tenant, client } = useCaller({ database, server });
 
 function idOf(key: string) {
   return { namespace: "charges", key };

@@ -3,7 +3,7 @@ import { connectClient } from "../support/calls/clients.ts";
 import { grant } from "../support/calls/verbs.ts";
 import { useDatabase } from "../support/database/use-database.ts";
 import { readMetrics } from "../support/servers/metrics.ts";
-import { SERVER_PROGRAM, type ServerProcess, startServerProcess } from "../support/servers/server-process.ts";
+import { SERVER_PROGRAM, type ServerProcess } from "../support/servers/server-process.ts";
 import { createTenant } from "../support/servers/tenants.ts";
 import { type Collector, type CollectorOptions, startCollector } from "../support/tracing/collector.ts";
 import {
@@ -14,6 +14,7 @@ import {
   messages,
   text,
 } from "../support/tracing/otlp-messages.ts";
+import { startProcessOfTest } from "../support/servers/use-server.ts";
 
 const database = useDatabase();
 
@@ -27,9 +28,7 @@ async function newServer(
   env: Readonly<Record<string, string>>,
   program?: readonly string[],
 ): Promise<ServerProcess> {
-  const server = await startServerProcess(database.url, env, program);
-  onTestFinished(() => server.end());
-  return server;
+  return await startProcessOfTest(database.url, env, program);
 }
 
 /** Makes calls one after another. */

@@ -1,12 +1,11 @@
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { createDatabaseOfTest } from "../support/database/database.ts";
 import { exchange } from "../support/network/raw-socket.ts";
-import { startTestServer } from "../support/servers/server.ts";
+import { startServerOfTest } from "../support/servers/use-server.ts";
 
 test("with an anonymous tenant, a call needs a loopback Host, against rebound names", async () => {
   const database = await createDatabaseOfTest();
-  const server = await startTestServer(database.url, { ONCEWARD_ANONYMOUS_TENANT: "demo" });
-  onTestFinished(server.stop);
+  const server = await startServerOfTest(database.url, { ONCEWARD_ANONYMOUS_TENANT: "demo" });
   const claim = async (host: string, target = "") => {
     const head = [
       `POST ${target}/onceward.v1.IdempotencyService/Claim HTTP/1.1`,

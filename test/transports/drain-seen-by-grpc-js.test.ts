@@ -4,8 +4,9 @@ import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { ClaimRequestSchema } from "../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
 import { useDatabase } from "../support/database/use-database.ts";
 import { pathOf } from "../support/network/raw-grpc.ts";
-import { startTestServer, type TestServer } from "../support/servers/server.ts";
+import type { TestServer } from "../support/servers/server.ts";
 import { createTenant } from "../support/servers/tenants.ts";
+import { startServerOfTest } from "../support/servers/use-server.ts";
 
 const CALLERS = 100;
 /** Calls of all callers before the drain, and again after it. */
@@ -30,9 +31,7 @@ beforeAll(async () => {
 });
 
 async function startReplica(drainTimeout: string): Promise<TestServer> {
-  const replica = await startTestServer(database.url, { ONCEWARD_DRAIN_TIMEOUT: drainTimeout });
-  onTestFinished(() => replica.stop());
-  return replica;
+  return await startServerOfTest(database.url, { ONCEWARD_DRAIN_TIMEOUT: drainTimeout });
 }
 
 interface ClientSettings {
