@@ -159,13 +159,6 @@ describeWithRedis("A claim that waits on another replica", () => {
     expect(grantsAmong(answers.filter((answer) => typeof answer !== "string"))).toHaveLength(MANY / 2);
   });
 
-  test("is told that its replica drains", async () => {
-    const { far, waiting } = await holderAndWaiter();
-    const error = errorOf(waiting);
-    await far.stop();
-    expect(await error).toMatchObject({ code: "Unavailable", retryable: true });
-  });
-
   test("on the replica that completes it is answered from that replica's cache", async () => {
     const server = await start(NEVER_LOOK, { ONCEWARD_CACHE_MIB: "1" });
     const client = connectClient(server, (await createTenant(database)).apiKey);

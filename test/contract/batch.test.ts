@@ -53,7 +53,6 @@ describeSharedContract("Batch", (contract) => {
     });
     expect(granted).toMatchObject({ value: { outcome: { case: "claimed" } } });
   });
-
 });
 
 describeContract("Batch on a server", (contract) => {

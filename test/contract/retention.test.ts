@@ -55,14 +55,6 @@ describeSharedContractOnce("Retention", (contract) => {
     expect(secondsBetween(succeeded.completedAt, succeeded.resultExpiresAt)).toBeCloseTo(2 * HOUR_S, 5);
   });
 
-  test("leaves the key as if it was never claimed", async () => {
-    const { client, timePasses } = await contract.newCaller();
-    await complete(client);
-    await timePasses(72 * HOUR_S + 1);
-    expect((await client.lookup(ORDER)).record).toBeUndefined();
-    expect(await grant(client)).toMatchObject({ attempt: 1 });
-  });
-
   test("is not cut short by the sweep, which visits records early that were completed late", async () => {
     const { client, timePasses, sweep } = await contract.newCaller({ result_retention_s: HOUR_S });
     const { fencingToken } = await grant(client);
