@@ -44,9 +44,7 @@ async function setClocksAhead(minutes: number): Promise<void> {
   await Promise.all(nodes.map((node) => setClockAhead(node, minutes)));
 }
 
-async function startReplica(): Promise<TestServer> {
-  return await startServerOfTest(database.url, {}, { heartbeatMs: 50 });
-}
+const startReplica = () => startServerOfTest(database.url, {}, { heartbeatMs: 50 });
 
 const idOf = (key: string) => ({ namespace: "charges", key });
 

@@ -27,12 +27,8 @@ const DRAIN_DELAY = { ONCEWARD_DRAIN_DELAY: "3s" };
 const database = useDatabase();
 
 /** Starts a replica, which is killed when the test ends. @param program another version of the server. */
-async function startReplica(
-  env: Readonly<Record<string, string>> = {},
-  program?: readonly string[],
-): Promise<ServerProcess> {
-  return await startProcessOfTest(database.url, { ...DRAIN_DELAY, ...env }, program);
-}
+const startReplica = (env: Readonly<Record<string, string>> = {}, program?: readonly string[]) =>
+  startProcessOfTest(database.url, { ...DRAIN_DELAY, ...env }, program);
 
 /** Starts a replica of this version at the addresses of one that has ended, as the balancer knows them. */
 function startInPlaceOf({ grpcPort, httpPort, managementPort }: ServerProcess): Promise<ServerProcess> {

@@ -52,8 +52,8 @@ import {
   setNamespacePolicy,
   type TestTenant,
 } from "../support/servers/tenants.ts";
-import { NO_LOAD } from "./stale-statistics/installation.ts";
 import { startServerOfTest } from "../support/servers/use-server.ts";
+import { NO_LOAD } from "./stale-statistics/installation.ts";
 
 const OLDEST_FIRST = { state: Record_State.AMBIGUOUS, order: ListRecordsRequest_Order.LEASE_EXPIRY };
 const PATIENCE = { timeout: 30_000 };

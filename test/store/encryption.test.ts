@@ -26,13 +26,12 @@ beforeEach(() => database.query("delete from encryption_pass"));
 type Settings = Readonly<Record<string, string>>;
 
 /** Starts a replica, whose background task changes at most one record per second. */
-async function startReplica(settings: Settings = encryptionKeys(1)) {
-  return await startServerOfTest(database.url, {
+const startReplica = (settings: Settings = encryptionKeys(1)) =>
+  startServerOfTest(database.url, {
     ...settings,
     ONCEWARD_LOG_LEVEL: "error",
     ONCEWARD_ENCRYPTION_RATE: "1",
   });
-}
 
 /** Starts a replica with a new tenant's clients, and returns a function that connects the tenant to others. */
 async function startWithTenant(settings?: Settings) {

@@ -18,9 +18,8 @@ beforeEach(async () => {
   database = await createDatabaseOfTest();
 });
 
-async function startReplica(env: Readonly<Record<string, string>> = {}): Promise<TestServer> {
-  return await startServerOfTest(database.url, env, { heartbeatMs: 200 });
-}
+const startReplica = (env: Readonly<Record<string, string>> = {}) =>
+  startServerOfTest(database.url, env, { heartbeatMs: 200 });
 
 async function readId(): Promise<string | undefined> {
   const [row] = await database.query<{ id: string }>("select id from installation");

@@ -1,7 +1,11 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { type Keyring, NO_KEYS, parseKeyring } from "../../server/src/config/keyring.ts";
 import type { Runner } from "../../server/src/database/pool.ts";
-import { advanceEncryptionPass, beginEncryptionPass, readEncryptionPass } from "../../server/src/encryption/encryption-pass.ts";
+import {
+  advanceEncryptionPass,
+  beginEncryptionPass,
+  readEncryptionPass,
+} from "../../server/src/encryption/encryption-pass.ts";
 import { countKeyUsage } from "../../server/src/encryption/key-usage.ts";
 import { createRecordEncryption } from "../../server/src/encryption/record-encryption.ts";
 import { reencryptPage } from "../../server/src/encryption/reencrypt-records.ts";
@@ -22,12 +26,11 @@ import { startServerOfTest } from "../support/servers/use-server.ts";
 type KeyIds = readonly (number | "none")[];
 
 /** Starts a replica without a limit of the background task's rate. */
-async function startReplica(database: TestDatabase, ...ids: KeyIds) {
-  return await startServerOfTest(database.url, {
+const startReplica = (database: TestDatabase, ...ids: KeyIds) =>
+  startServerOfTest(database.url, {
     ...(ids.length > 0 && encryptionKeys(...ids)),
     ONCEWARD_ENCRYPTION_RATE: "100000",
   });
-}
 
 function encryptionWith(...ids: KeyIds): RecordValues {
   return createRecordEncryption(keyringOf(...ids), () => {});

@@ -5,6 +5,7 @@ import { useDatabase } from "../support/database/use-database.ts";
 import { readMetrics } from "../support/servers/metrics.ts";
 import { SERVER_PROGRAM, type ServerProcess } from "../support/servers/server-process.ts";
 import { createTenant } from "../support/servers/tenants.ts";
+import { startProcessOfTest } from "../support/servers/use-server.ts";
 import { type Collector, type CollectorOptions, startCollector } from "../support/tracing/collector.ts";
 import {
   attributes,
@@ -14,7 +15,6 @@ import {
   messages,
   text,
 } from "../support/tracing/otlp-messages.ts";
-import { startProcessOfTest } from "../support/servers/use-server.ts";
 
 const database = useDatabase();
 
@@ -24,12 +24,8 @@ async function newCollector(options?: CollectorOptions): Promise<Collector> {
   return collector;
 }
 
-async function newServer(
-  env: Readonly<Record<string, string>>,
-  program?: readonly string[],
-): Promise<ServerProcess> {
-  return await startProcessOfTest(database.url, env, program);
-}
+const newServer = (env: Readonly<Record<string, string>>, program?: readonly string[]) =>
+  startProcessOfTest(database.url, env, program);
 
 /** Makes calls one after another. */
 async function makeCalls(server: ServerProcess, count: number): Promise<void> {

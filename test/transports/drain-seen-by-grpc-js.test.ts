@@ -30,9 +30,8 @@ beforeAll(async () => {
   apiKey = (await createTenant(database)).apiKey;
 });
 
-async function startReplica(drainTimeout: string): Promise<TestServer> {
-  return await startServerOfTest(database.url, { ONCEWARD_DRAIN_TIMEOUT: drainTimeout });
-}
+const startReplica = (drainTimeout: string) =>
+  startServerOfTest(database.url, { ONCEWARD_DRAIN_TIMEOUT: drainTimeout });
 
 interface ClientSettings {
   readonly retries: "none" | "policy";

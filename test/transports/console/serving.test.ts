@@ -40,9 +40,8 @@ function get(path: string, headers: Readonly<Record<string, string>> = {}, metho
   return browse(server, path, { method, headers });
 }
 
-async function startAnother(env: Record<string, string>, consoleDir = dir): Promise<TestServer> {
-  return await startServerOfTest(database.url, env, { consoleDir });
-}
+const startAnother = (env: Record<string, string>, consoleDir = dir) =>
+  startServerOfTest(database.url, env, { consoleDir });
 
 const POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";

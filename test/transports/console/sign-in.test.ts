@@ -26,9 +26,7 @@ beforeAll(async () => {
   adminKey = await createApiKey(database, { tenantId: tenant.id, role: "TENANT_ADMIN" });
 });
 
-async function startAnother(env: Record<string, string>): Promise<TestServer> {
-  return await startServerOfTest(database.url, env);
-}
+const startAnother = (env: Record<string, string>) => startServerOfTest(database.url, env);
 
 /** The id in an API key. */
 function idOf(key: string): string {
