@@ -38,7 +38,7 @@ async function start(
   operator = connectOperator(server, OPERATOR_KEY);
 }
 
-/** Runs several calls again and again, whatever they are answered, until the function that is returned is called. */
+/** Runs several calls again and again, regardless of their answers, until the function that is returned is called. */
 function repeatAll(calls: readonly (() => Promise<unknown>)[]): () => Promise<unknown> {
   let ended = false;
   const repeats = calls.map(async (call) => {
