@@ -26,7 +26,6 @@ const NOT_CALLED: ReadonlySet<number> = new Set([
 ]);
 /** How long the server may take to list its tools, or to begin a session, in milliseconds. */
 const LIST_TIMEOUT_MS = 60_000;
-/** The method of the calls that are guarded. */
 const TOOL_CALL = "tools/call";
 /** After it, the policy is compared with the tools again. */
 const TOOLS_CHANGED = "notifications/tools/list_changed";
