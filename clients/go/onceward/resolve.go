@@ -44,7 +44,7 @@ func StillOpen(retryAfter time.Duration) Resolution {
 	return Resolution{kind: outcomeOpen, retryAfter: retryAfter}
 }
 
-// Each look claims the key and asks a provider.
+// Each search claims the key and asks a provider.
 const minRetryAfter = 100 * time.Millisecond
 
 // Unknown says that it can't be found out: the record stays as it is, and the run fails with an AmbiguousError. An error means the

@@ -19,7 +19,7 @@ from ._texts import refused_field
 
 T = TypeVar("T")
 
-#: Each look claims the key and asks a provider.
+#: Each search claims the key and asks a provider.
 _MIN_RETRY_AFTER_MS = 100
 
 

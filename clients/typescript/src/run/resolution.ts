@@ -9,7 +9,7 @@ export type Resolution =
   | { readonly kind: "still-open"; readonly retryAfterMs: number }
   | { readonly kind: "unknown" };
 
-/** Each look claims the key and asks a provider. */
+/** Each search claims the key and asks a provider. */
 const MIN_RETRY_AFTER_MS = 100;
 
 /** Says that the effect happened: the value is stored and returned, as if the function had returned it, which does not run. */
