@@ -14,6 +14,7 @@ from onceward import (
     NoEffectError,
     Onceward,
     OutcomeUnknownError,
+    TerminalError,
     current_claim,
 )
 from onceward.agents import AgentRun, ToolBlockedError, ToolCall, once_tool
@@ -126,6 +127,36 @@ def test_a_call_whose_process_stopped_is_not_repeated_until_its_outcome_is_known
         assert value == _REFUND
         assert agent.attempt(_refund()) == [_REFUND]
         assert len(agent.effects) == 1
+
+
+def test_a_call_is_held_whoever_left_its_outcome_unknown(kind: str) -> None:
+    with TestingOnceward(policy=TestingPolicy(on_lease_expiry="HOLD")) as testing:
+        agent = Agent(testing, kind)
+        agent.attempt(_refund(key="a"), _refund(key="b"), _refund(key="c"), fails=ValueError("no stock"))
+        agent.attempt(_refund(key="a"), fails=_stop(), on_crash="policy")
+        with pytest.raises(OutcomeUnknownError):
+            testing.onceward.run("agent-tools", "b", _unknown)
+        testing.fail_next("Complete", "NAMESPACE_DENIED")
+        agent.attempt(_refund(key="c"), fails=TerminalError("declined"))
+        testing.advance(30_000)
+        agent.effects.clear()
+        outcomes = agent.attempt(_refund(key="a"), _refund(key="b"), _refund(key="c"))
+        assert [_reason(each) for each in outcomes] == ["AMBIGUOUS"] * 3 and agent.effects == []
+
+
+def _unknown(claim: Any) -> None:
+    raise OutcomeUnknownError("the connection broke")
+
+
+def test_a_call_whose_process_died_before_the_tool_began_runs(kind: str) -> None:
+    with TestingOnceward(policy=TestingPolicy(on_lease_expiry="HOLD")) as testing:
+        agent = Agent(testing, kind)
+        for rpc in ("ExtendLease", "Release"):
+            testing.fail_next(rpc, "NAMESPACE_DENIED")
+        [died] = agent.attempt(_refund())
+        assert died.reason == "NAMESPACE_DENIED"
+        testing.advance(30_000)
+        assert agent.attempt(_refund()) == ["done 1"]
 
 
 def _stop() -> BaseException:

@@ -13,7 +13,7 @@ model's id of the call is never a part, because a repeated step has another one.
 ``onceward.current_claim()`` has the claim, for derived keys.
 
 Create an AgentRun each time the run is started or resumed. At most one process at a time may execute a run.
-Keys and checkpoints are those of ``@onceward/client/agents``.
+Keys are those of ``@onceward/client/agents``.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from ._keytime import key_time
 from ._limits import MAX_KEY_BYTES
 from ._mapping import is_unavailable
 from ._options import OnceOptions, operation_of
-from ._resolve import DidNotHappen, Unknown
+from ._resolve import Unknown
 from ._texts import raise_if_any, refused_field, text_violations
 
 __all__ = [
@@ -62,10 +62,6 @@ P = ParamSpec("P")
 #: A run remembers this many steps and calls with unknown outcomes, and ``thread_runs`` this many threads; the
 #: service knows the others.
 _MAX_REMEMBERED = 1024
-#: The claim's checkpoint once the tool is about to begin. A tool's own checkpoint means the same.
-_STARTED = "onceward.tool-started"
-#: The claim's checkpoint once the tool has raised: the next attempt may run it.
-_FAILED = "onceward.tool-failed"
 
 #: Work that blocks or returns an awaitable; its driver sends the result.
 _Steps = Generator[Callable[[], Any], Any, T]
@@ -103,7 +99,7 @@ class AgentRun:
         id.
     :param on_crash: what to do about a call whose process stopped after the tool began: "hold", so that it
         does not run again until its outcome is known, or "policy", so that the namespace's policy decides.
-        Tools that save checkpoints of their own need "policy".
+        "hold" sets ``marks_begin``.
     :param options: those of runs. ``resolve`` gets the claim and the call. ``on_unavailable="proceed"`` runs
         a call only if it has its own ``key``, and unless this run knows that the tool may have begun.
     :raises InvalidRequestError: for an invalid option.
@@ -237,19 +233,18 @@ class AgentRun:
 
         def guarded(claim: Any) -> Any:
             attempt.claim = claim
-            return self._drive(self._run_tool(attempt, fn))
+            return self._drive(_run_tool(claim, fn))
 
         def resolve(claim: Any) -> Any:
-            # The claim's checkpoint says whether the earlier attempt began.
-            if self._holds and (claim.checkpoint is None or claim.checkpoint.name == _FAILED):
-                return DidNotHappen()
             return Unknown() if self._resolve is None else self._resolve(claim, attempt.call)
 
         options: Any = {
             **self._options,
             "fingerprint": attempt.fingerprint,
             "key_created_at": attempt.key_created_at,
+            # With it, the run marks the begin of the tool.
             "resolve": resolve if self._holds or self._resolve is not None else None,
+            **({"marks_begin": True} if self._holds else {}),
             **({"on_unavailable": "throw"} if attempt.may_have_begun else {}),
             **({"wait_ms": 0} if attempt.has_ended else {}),
         }
@@ -257,28 +252,6 @@ class AgentRun:
             return (yield lambda: runner.run(self._namespace, attempt.key, guarded, **options))
         except BaseException as error:
             return attempt.settle(error)
-
-    def _run_tool(self, attempt: _Attempt, fn: Callable[[Any], Any]) -> _Steps[Any]:
-        """Runs a tool so that an attempt which begins after a crash does not repeat its effect."""
-        claim = attempt.claim
-        if self._holds:
-            yield lambda: claim.save_checkpoint(_STARTED)
-        attempt.has_begun = True
-        try:
-            value = yield lambda: fn(claim)
-        except BaseException as error:
-            if judge(claim._held, error) == "unknown":
-                raise ClaimAbandoned from error
-            if self._holds:
-                try:
-                    yield lambda: claim.save_checkpoint(_FAILED)
-                except OncewardError:
-                    # A later attempt finds the outcome unknown: too careful, and correct.
-                    pass
-            raise
-        if claim._held.marked is not None:
-            raise ClaimAbandoned from claim._held.marked
-        return value
 
 
 @dataclass
@@ -289,8 +262,8 @@ class _Attempt:
     key: str
     key_created_at: datetime | None
     fingerprint: bytes
+    #: The claim, once the tool has begun.
     claim: Any = None
-    has_begun: bool = False
     #: Whether the outcome of the call is unknown, so that a later call with the same arguments is a repeat.
     is_unknown: bool = False
     #: Whether this run knows that the tool may have begun.
@@ -314,7 +287,7 @@ class _Attempt:
             if cause is not None and not isinstance(cause, Exception):
                 raise cause
             raise self._blocked("AMBIGUOUS") from error
-        reason = blocked_reason(error) if isinstance(error, OncewardError) and not self.has_begun else None
+        reason = blocked_reason(error) if isinstance(error, OncewardError) and self.claim is None else None
         if reason is None:
             raise error
         raise self._blocked("AMBIGUOUS" if self.has_ended and reason == "IN_PROGRESS" else reason) from error
@@ -467,6 +440,19 @@ def thread_runs(
         return run
 
     return run_of
+
+
+def _run_tool(claim: Any, fn: Callable[[Any], Any]) -> _Steps[Any]:
+    """Runs a tool. :raises ClaimAbandoned: if it failed, and may have had its effect; else its own error."""
+    try:
+        value = yield lambda: fn(claim)
+    except BaseException as error:
+        if judge(claim._held, error) == "unknown":
+            raise ClaimAbandoned from error
+        raise
+    if claim._held.marked is not None:
+        raise ClaimAbandoned from claim._held.marked
+    return value
 
 
 def _drive_blocking(steps: _Steps[T]) -> T:

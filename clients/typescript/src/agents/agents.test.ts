@@ -252,9 +252,38 @@ test("a call whose record another caller has released runs again", async () => {
 
 test("a call whose process died before the tool began runs again, also with policy HOLD", async () => {
   const testing = newTesting("HOLD");
-  await testing.onceward.api.claim({ namespace: "agent-tools", key: "run-1:1:refund", owner: "dying" });
+  for (const rpc of ["extendLease", "release"] as const) testing.faults.failNext(rpc, "NAMESPACE_DENIED");
+  const tool = vi.fn(() => "refunded");
+  await expect(resume(testing).call(refund, tool)).rejects.toMatchObject({ reason: "NAMESPACE_DENIED" });
   testing.clock.advance(30_000);
-  expect(await resume(testing).call({ ...refund, key: "run-1:1:refund" }, () => "refunded")).toBe("refunded");
+  expect(await resume(testing).call(refund, tool)).toBe("refunded");
+  expect(tool).toHaveBeenCalledOnce();
+});
+
+const byOrder = { ...refund, key: "refund:7" };
+const charge = () => Promise.reject(new OutcomeUnknownError("the connection broke"));
+
+test.each<[string, (testing: TestingOnceward) => Promise<unknown>]>([
+  ["a service", ({ onceward }) => onceward.run({ namespace: "agent-tools", key: byOrder.key }, charge)],
+  ["a run under `policy`", (testing) => resume(testing, { onCrash: "policy" }).call(byOrder, charge)],
+  [
+    "a run whose TerminalError is not stored",
+    (testing) => {
+      testing.faults.failNext("complete", "NAMESPACE_DENIED");
+      return resume(testing).call(byOrder, () => Promise.reject(new TerminalError("declined")));
+    },
+  ],
+])("a call whose outcome %s left unknown does not run", async (_, attempt) => {
+  const testing = newTesting("HOLD");
+  // This failure says nothing about later attempts.
+  await expect(resume(testing).call(byOrder, () => Promise.reject(new Error("down")))).rejects.toThrow(
+    "down",
+  );
+  await expect(attempt(testing)).rejects.toThrow();
+  testing.clock.advance(30_000);
+  const tool = vi.fn();
+  await expect(resume(testing).call(byOrder, tool)).rejects.toMatchObject({ reason: "AMBIGUOUS" });
+  expect(tool).not.toHaveBeenCalled();
 });
 
 test("a tool that throws runs again at the next attempt; a TerminalError is stored", async () => {
