@@ -58,8 +58,9 @@ test.each([undefined, "yesterday", "2026-01-31T09:00:00", 5])(
 );
 
 test("with marksBegin, a call is marked before it is sent", async () => {
-  const { call, send, faults } = newGuard({ key: ["/order"], createdAt: "/orderedAt", marksBegin: true });
-  const order = { arguments: { order: "7", orderedAt: new Date().toISOString() } };
+  const policy = { key: ["/order"], keyArgument: "/key", onCrash: "policy", marksBegin: true };
+  const { call, send, faults } = newGuard(policy, "RUN");
+  const order = { arguments: { order: "7" } };
   faults.failNext("extendLease", "NAMESPACE_DENIED");
   expect(JSON.stringify(await call(order))).toContain("NOT RUN");
   expect(send).not.toHaveBeenCalled();

@@ -24,7 +24,7 @@ export interface ToolPolicy {
   readonly onCrash: "hold" | "policy";
   /** What an error of the tool says about its effect: nothing, so that `onCrash` decides; that there was none; or that it is the result. */
   readonly onToolError: "unknown" | "release" | "store";
-  /** Whether a claim marks when the call is sent, so that a crash before that is not ambiguous. */
+  /** Whether a claim marks when the call is sent, so that a crash before that is not ambiguous: always with `hold`. */
   readonly marksBegin: boolean;
   /** What to do if Onceward is unreachable: nothing, or the call without a claim. */
   readonly onUnavailable: "throw" | "proceed";
