@@ -1,6 +1,7 @@
 import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import {
   ErrorCode,
+  type JSONRPCErrorResponse,
   type JSONRPCMessage,
   type JSONRPCNotification,
   type JSONRPCRequest,
@@ -11,19 +12,21 @@ import { messageOf } from "./failure.ts";
 import { type CallParams, errorResult, Guard, type McpRunner, type ToolResult, toolError } from "./guard.ts";
 import { HostTransport } from "./host-transport.ts";
 import type { ProxyPolicy, ToolPolicy } from "./policy.ts";
-import { checkTools, type Tool, withoutKeyArguments } from "./tool-check.ts";
+import { checkTools, withoutKeyArguments } from "./tool-check.ts";
 import { connectUpstream, isSessionEnd, type UpstreamAddress } from "./upstream.ts";
 import { UpstreamRequests } from "./upstream-requests.ts";
 
 /** More guarded calls at once are refused. */
 const MAX_GUARDED_CALLS = 256;
 /** The codes by which JSON-RPC says that no method was called (https://www.jsonrpc.org/specification#error_object). */
-const NOT_CALLED: ReadonlySet<number> = new Set([
+const NOT_CALLED: readonly number[] = [
   ErrorCode.ParseError,
   ErrorCode.InvalidRequest,
   ErrorCode.MethodNotFound,
-  ErrorCode.InvalidParams,
-]);
+];
+/** What the SDK's servers say with -32602 before they call a tool. They say other things with it once a tool has returned. */
+const INVALID_CALL =
+  /^(MCP error -32602: )*(Input validation error|Invalid arguments|Invalid tools\/call request|Tool \S+ (not found|disabled)$)/;
 /** How long the server may take to list its tools, or to begin a session, in milliseconds. */
 const LIST_TIMEOUT_MS = 60_000;
 /** The method of the calls that are guarded. */
@@ -72,7 +75,6 @@ class McpProxy {
   #initialize: JSONRPCRequest | undefined;
   #renewal: Promise<void> | undefined;
   #checked: Promise<boolean> | undefined;
-  #offered: ReadonlyMap<string, Tool> = new Map();
   /** How the server's process has ended. */
   #exit = "";
   #refusal: unknown;
@@ -183,7 +185,6 @@ class McpProxy {
       this.#requests.ask({ method: "tools/list", params }, LIST_TIMEOUT_MS),
     ).then(
       (offered) => {
-        this.#offered = offered;
         const names = [...this.#policy.keys()].join(", ");
         const passed = offered.size - this.#policy.size;
         this.#warn(`onceward: guarded: ${names}; ${passed} other tools pass through\n`);
@@ -272,7 +273,7 @@ class McpProxy {
           });
           if ("result" in answer) return finished(answer.result);
           refusal = { ...answer, id } as JSONRPCMessage;
-          if ("error" in answer && this.#wasNotCalled(params.name, answer.error.code))
+          if ("error" in answer && wasNotCalled(answer.error))
             throw new NoEffectError("The server refused the call.");
           throw toolError(policy);
         },
@@ -287,12 +288,6 @@ class McpProxy {
       const message = `onceward: ${messageOf(error)}`;
       return refusal ?? { jsonrpc: "2.0", id, error: { code: ErrorCode.InternalError, message } };
     }
-  }
-
-  /** Servers of the SDK before 1.21 refuse their own tool's result so, too, if it does not have the form of its outputSchema. */
-  #wasNotCalled(tool: string, code: number): boolean {
-    const hasForm = this.#offered.get(tool)?.outputSchema !== undefined;
-    return NOT_CALLED.has(code) && !(hasForm && code === ErrorCode.InvalidParams);
   }
 
   /** Sends a message upstream. If the server has ended the session, begins the next one before this rejects. */
@@ -347,6 +342,10 @@ interface GuardedCall {
   readonly controller: AbortController;
   /** The id of its request at the server, once that is sent. */
   upstreamId: string | undefined;
+}
+
+function wasNotCalled({ code, message }: JSONRPCErrorResponse["error"]): boolean {
+  return NOT_CALLED.includes(code) || (code === ErrorCode.InvalidParams && INVALID_CALL.test(message));
 }
 
 /** Returns the result of a tool. @throws OutcomeUnknownError for the handle of a task that is still working. */

@@ -10,7 +10,6 @@ const MAX_PAGES = 100;
 export interface Tool {
   readonly name?: unknown;
   readonly inputSchema?: unknown;
-  readonly outputSchema?: unknown;
 }
 
 /**
