@@ -8,7 +8,7 @@ import {
   type RequestId,
 } from "@modelcontextprotocol/sdk/types.js";
 import { NoEffectError, OutcomeUnknownError } from "@onceward/client/agents";
-import { messageOf } from "./failure.ts";
+import { messageOf, UsageError } from "./failure.ts";
 import { type CallParams, errorResult, Guard, type McpRunner, type ToolResult, toolError } from "./guard.ts";
 import { HostTransport } from "./host-transport.ts";
 import type { ProxyPolicy, ToolPolicy } from "./policy.ts";
@@ -74,7 +74,7 @@ class McpProxy {
   /** As the host began the session. */
   #initialize: JSONRPCRequest | undefined;
   #renewal: Promise<void> | undefined;
-  #checked: Promise<boolean> | undefined;
+  #checked: Promise<Misfit | undefined> | undefined;
   /** How the server's process has ended. */
   #exit = "";
   #refusal: unknown;
@@ -168,7 +168,11 @@ class McpProxy {
       await this.#guarded(request, policy);
       return undefined;
     }
-    if (!(await this.#checkTools())) return undefined;
+    const misfit = await this.#checkTools();
+    if (misfit !== undefined) {
+      this.#refuse(request.id, ErrorCode.InternalError, misfit.why);
+      return undefined;
+    }
     const alike = [...this.#policy.keys()].find((tool) => tool.toLowerCase() === name.trim().toLowerCase());
     if (alike === undefined) return { sent: this.#toUpstream(request) };
     this.#refuse(
@@ -179,8 +183,8 @@ class McpProxy {
     return undefined;
   }
 
-  /** Compares the policy with the server's tools once; ends the proxy if they differ. Resolves with whether they agree. */
-  #checkTools(): Promise<boolean> {
+  /** Compares the policy with the server's tools once; ends the proxy if they differ. Resolves with why no call may be sent. */
+  #checkTools(): Promise<Misfit | undefined> {
     this.#checked ??= checkTools(this.#policy, (params) =>
       this.#requests.ask({ method: "tools/list", params }, LIST_TIMEOUT_MS),
     ).then(
@@ -188,13 +192,18 @@ class McpProxy {
         const names = [...this.#policy.keys()].join(", ");
         const passed = offered.size - this.#policy.size;
         this.#warn(`onceward: guarded: ${names}; ${passed} other tools pass through\n`);
-        return true;
+        return undefined;
       },
-      (error) => {
-        // Unanswered, because the host or the server has left.
-        if (!this.#isEnding) this.#refusal = error;
-        this.#end();
-        return false;
+      (error): Misfit => {
+        if (error instanceof UsageError) {
+          this.#refusal ??= error;
+          this.#end();
+          return { reason: "INVALID_REQUEST", why: "The policy does not fit the server." };
+        }
+        // The next call asks again.
+        this.#checked = undefined;
+        this.#warn(`onceward: the server does not list its tools: ${messageOf(error)}\n`);
+        return { reason: "NOT_SENT", why: "The server does not list its tools. Call the tool again later." };
       },
     );
     return this.#checked;
@@ -261,7 +270,8 @@ class McpProxy {
     if (params.task !== undefined) {
       return notRun("INVALID_REQUEST", `The tool ${params.name} can't be called as a task.`);
     }
-    if (!(await this.#checkTools())) return notRun("INVALID_REQUEST", "The policy does not fit the server.");
+    const misfit = await this.#checkTools();
+    if (misfit !== undefined) return notRun(misfit.reason, misfit.why);
     let refusal: JSONRPCMessage | undefined;
     try {
       const ask = (params: object, onSend?: (id: string) => void) =>
@@ -336,6 +346,12 @@ class McpProxy {
 
 /** The reason of a call's signal once the host has cancelled the call. */
 class Cancelled extends Error {}
+
+/** Why no call may be sent to the server. */
+interface Misfit {
+  readonly reason: "INVALID_REQUEST" | "NOT_SENT";
+  readonly why: string;
+}
 
 /** A guarded call that the host waits for. */
 interface GuardedCall {

@@ -1,6 +1,6 @@
 import type { JSONRPCMessage } from "@modelcontextprotocol/sdk/types.js";
 import { DERIVED_KEY_LENGTH, withoutArgument } from "@onceward/client/agents";
-import { messageOf, UsageError } from "./failure.ts";
+import { UsageError } from "./failure.ts";
 import { type ProxyPolicy, valueAt } from "./policy.ts";
 
 /** More pages than a server needs for its tools. */
@@ -17,7 +17,7 @@ export interface Tool {
  *
  * @param ask sends a `tools/list` with these parameters. Resolves with the server's answer.
  * @throws UsageError for a tool of the policy that the server does not have, which would pass unguarded under its real name; for a
- *   argument that the tool does not have, and for a tool of `resolve` that may write.
+ *   argument that the tool does not have, and for a tool of `resolve` that may write; the errors of `ask`.
  */
 export async function checkTools(
   policy: ProxyPolicy,
@@ -98,9 +98,7 @@ async function toolsOf(
   const offered = new Map<string, Tool>();
   let cursor: unknown;
   for (let page = 0; page < MAX_PAGES; page++) {
-    const answer = await ask(cursor === undefined ? {} : { cursor }).catch((error) => {
-      throw new UsageError(`The server does not list its tools: ${messageOf(error)}`);
-    });
+    const answer = await ask(cursor === undefined ? {} : { cursor });
     if (!("result" in answer)) throw new UsageError(`The server does not list its tools: ${textOf(answer)}`);
     const { tools, nextCursor } = answer.result;
     if (!Array.isArray(tools)) throw new UsageError("The server's list of tools has no tools.");
