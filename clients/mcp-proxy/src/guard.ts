@@ -155,7 +155,7 @@ export class Guard {
       if (error instanceof NoEffectError)
         return errorResult(
           "NOT_SENT",
-          `NOT RUN. ${error.message} Call the tool again later, or tell the user that this was not done.`,
+          `NOT RUN. ${error.message} This says nothing about earlier calls for this purpose. Tell the user both, or call the tool again later.`,
         );
       if (error instanceof OncewardError)
         return errorResult(error.reason, `NOT RUN. Onceward refused the call: ${error.message}`);

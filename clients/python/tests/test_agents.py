@@ -275,6 +275,7 @@ def test_with_proceed_a_call_with_its_own_key_runs_unless_it_may_have_begun(kind
         assert agent.attempt(_refund(key="order-7"), **away) == ["done 1"]
         outcomes = agent.attempt(*[_refund(key="order-8")] * 2, fails=TimeoutError(), **away)
         assert [_reason(outcome) for outcome in outcomes] == ["AMBIGUOUS", "UNAVAILABLE"]
+        assert "was not done" not in str(outcomes[1])
         testing.fail_next("Lookup", "DATABASE_UNAVAILABLE", times=100)
         assert [_reason(each) for each in agent.attempt(_refund(), **away)] == ["UNAVAILABLE"]
         assert len(agent.effects) == 2
