@@ -17,7 +17,7 @@ from onceward import (
     TerminalError,
     current_claim,
 )
-from onceward.agents import AgentRun, ToolBlockedError, ToolCall, once_tool
+from onceward.agents import AgentRun, ToolBlockedError, ToolCall, once_tool, thread_runs
 from onceward.testing import TestingOnceward, TestingPolicy
 
 _REFUND = {"order": "7", "cents": 100}
@@ -98,6 +98,9 @@ def test_one_response_may_call_a_tool_twice(kind: str) -> None:
         assert agent.attempt(*calls) == ["done 1", "done 2"]
         assert agent.attempt(_refund(response="m2"), _refund(response="m2")) == ["done 1", "done 2"]
         assert agent.effects == ["run-1:1:refund", "run-1:1:refund:1"]
+        # In one process, the framework may repeat a call of the response.
+        calls = [_refund(response="m1", call_id=each) for each in ("a", "b", "b", "a")]
+        assert agent.attempt(*calls) == ["done 1", "done 2", "done 2", "done 1"]
 
 
 def test_a_repeated_step_with_other_arguments_is_blocked(kind: str) -> None:
@@ -337,6 +340,23 @@ def test_the_parallel_calls_of_threads_are_of_one_response() -> None:
         futures = [threads.submit(run.call, _refund(), tool) for _ in range(8)]
         keys = {future.result() for future in futures}
         assert len(keys) == 8
+
+
+def test_the_threads_of_one_step_share_their_run() -> None:
+    from concurrent.futures import ThreadPoolExecutor
+    from threading import Barrier
+
+    with TestingOnceward() as testing, ThreadPoolExecutor(2) as threads:
+        run_of = thread_runs(testing.onceward, "agent-tools")
+        together = Barrier(2)
+
+        def find(thread: str) -> AgentRun:
+            together.wait()
+            return run_of({"configurable": {"thread_id": thread}})
+
+        for each in range(200):
+            first, second = threads.map(find, [str(each)] * 2)
+            assert first is second
 
 
 def test_the_text_of_a_blocked_call_is_the_output_of_a_guarded_function() -> None:

@@ -50,6 +50,7 @@ __all__ = [
     "BlockedReason",
     "ToolBlockedError",
     "ToolCall",
+    "langgraph_response",
     "langgraph_step",
     "once_tool",
     "openai_step",
@@ -86,6 +87,8 @@ class ToolCall:
     #: A name that the calls of one model response share, and that no other response has. Default: calls that
     #: run at the same time are of one response.
     response: str | None = None
+    #: The framework's id of the call: only to recognise the same call, never part of the key.
+    call_id: str | None = None
 
 
 class AgentRun:
@@ -215,7 +218,7 @@ class AgentRun:
     def _take(self, slots: StepSlots, call: ToolCall, fingerprint: bytes) -> _Steps[Slot]:
         try:
             calls: Any = self._onceward._calls
-            slot = yield lambda: calls.drive(slots.take(fingerprint, call.response))
+            slot = yield lambda: calls.drive(slots.take(fingerprint, call.response, call.call_id))
         except OncewardError as error:
             if not is_unavailable(error):
                 raise
@@ -301,6 +304,7 @@ def once_tool(
     run: AgentRun | Callable[[Any], AgentRun],
     *,
     step: Callable[[Any], str | int] | None = None,
+    response: Callable[[Any], tuple[str | None, str | None]] | None = None,
     context: str | None = None,
     key: Callable[..., str] | None = None,
     key_argument: str | None = None,
@@ -314,6 +318,8 @@ def once_tool(
     :param run: the run of the calls, or a function that returns it for the framework's context.
     :param step: returns the step of a call from the framework's context, such as ``openai_step``. Needed
         unless there is a ``key``.
+    :param response: returns the names of the model response that made the call and of the call, such as
+        ``langgraph_response``. Default: calls that run at the same time are of one response.
     :param context: the parameter by which the framework passes its context, which is not an argument of the
         model.
     :param key: returns the operation's own key for the arguments, see ``ToolCall.key``.
@@ -352,7 +358,8 @@ def once_tool(
             if run_of_call.is_asyncio != is_coroutine_function(fn):
                 description = "must have a client for asyncio for a coroutine function, and only then"
                 raise refused_field("run", description)
-            call = ToolCall(name or fn.__name__, number, _as_json(arguments), own)
+            origin = (None, None) if response is None else response(given)
+            call = ToolCall(name or fn.__name__, number, _as_json(arguments), own, None, *origin)
             return run_of_call, call, call_tool
 
         def hidden(guarded: Any) -> Any:
@@ -400,20 +407,33 @@ def openai_step(context: Any) -> int:
 
 
 def langgraph_step(config: Any) -> int:
-    """Returns the step of a call in LangGraph from its RunnableConfig.
+    """Returns the step of a call in LangGraph from its RunnableConfig or ToolRuntime.
 
     LangGraph counts the steps of a thread, and continues when the thread is resumed from a checkpoint.
 
     :raises InvalidRequestError: outside LangGraph, and in a subgraph, whose steps begin again each time it is
         called.
     """
-    metadata = config.get("metadata") or {}
+    metadata = getattr(config, "config", config).get("metadata") or {}
     step, namespace = metadata.get("langgraph_step"), metadata.get("langgraph_checkpoint_ns") or ""
     if not isinstance(step, int):
         raise refused_field("step", "must be a function of your own outside LangGraph")
     if "|" in namespace:
         raise refused_field("step", "must be a function of your own in a subgraph, whose steps begin again")
     return step
+
+
+def langgraph_response(runtime: Any) -> tuple[str | None, str | None]:
+    """Returns the ids of the message that made a call in LangGraph, and of the call, from its ToolRuntime.
+
+    By them, equal calls of one response each run once.
+    """
+    state, call_id = runtime.state, runtime.tool_call_id
+    messages = state.get("messages", ()) if isinstance(state, dict) else getattr(state, "messages", state)
+    for message in reversed(messages):
+        if any(call["id"] == call_id for call in getattr(message, "tool_calls", ())):
+            return message.id, call_id
+    return None, call_id
 
 
 def thread_runs(
@@ -430,13 +450,16 @@ def thread_runs(
     """
     AgentRun(onceward, namespace, "thread", **options)
     runs: OrderedDict[str, AgentRun] = OrderedDict()
+    lock = threading.Lock()
 
     def run_of(config: Any) -> AgentRun:
-        thread = (config.get("configurable") or {}).get("thread_id")
+        thread = (getattr(config, "config", config).get("configurable") or {}).get("thread_id")
         if not isinstance(thread, str):
             raise refused_field("thread_id", "must be a text in the config's configurable")
-        run = runs.get(thread) or AgentRun(onceward, namespace, thread, **options)
-        _remember(runs, thread, run)
+        # The calls of a step arrive in several threads, and have to share their run.
+        with lock:
+            run = runs.get(thread) or AgentRun(onceward, namespace, thread, **options)
+            _remember(runs, thread, run)
         return run
 
     return run_of
