@@ -1,5 +1,5 @@
 import type { JSONRPCMessage } from "@modelcontextprotocol/sdk/types.js";
-import { DERIVED_KEY_LENGTH, withoutArgument } from "@onceward/client/agents";
+import { DERIVED_KEY_LENGTH, mayHaveArgument, withoutArgument } from "@onceward/client/agents";
 import { UsageError } from "./failure.ts";
 import { type ProxyPolicy, valueAt } from "./policy.ts";
 
@@ -37,7 +37,7 @@ export async function checkTools(
     const named = by.by === "run" ? { ignore } : { key: by.pointers, createdAt, ignore };
     for (const [member, pointers = []] of Object.entries(named))
       for (const pointer of [pointers].flat())
-        if (!mayHave(inputSchema, pointer))
+        if (!mayHaveArgument(inputSchema, pointer))
           throw new UsageError(`tools.${name}.${member} ${pointer} ${NOT_LISTED}`);
     if (resolve !== undefined && valueAt(offered.get(resolve.tool), "/annotations/readOnlyHint") !== true)
       throw new UsageError(
@@ -48,19 +48,6 @@ export async function checkTools(
 }
 
 const NOT_LISTED = 'is not among the "properties" of the tool\'s inputSchema.';
-
-/** Returns whether a tool may have this argument. References and combined schemas are not followed: these may have any. */
-function mayHave(inputSchema: unknown, pointer: string): boolean {
-  const parent = pointer.slice(0, pointer.lastIndexOf("/")).replaceAll("/", "/properties/");
-  const { properties, additionalProperties, ...more } = Object(
-    parent === "" ? inputSchema : valueAt(inputSchema, parent),
-  );
-  if (properties === undefined || ["$ref", "allOf", "anyOf", "oneOf"].some((name) => name in more))
-    return true;
-  return (
-    (parent !== "" && additionalProperties === true) || withoutArgument(inputSchema, pointer) !== undefined
-  );
-}
 
 function checkKeyArgument(tool: string, pointer: string, inputSchema: unknown): void {
   const path = `tools.${tool}.keyArgument ${pointer}`;

@@ -113,13 +113,14 @@ test("a call without the key that is expected is refused, and so are options for
   const run = resume(newTesting());
   const execute = vi.fn();
   const _call = (input: unknown) => execute(input);
+  const schema = { properties: { options: { properties: {} } } };
   const toolkits = [
     (options: object) => {
-      const { refund } = aiSdkTools(run, { refund: { execute } }, options);
+      const { refund } = aiSdkTools(run, { refund: { execute, inputSchema: schema } }, options);
       return refund.execute({ order: "7" }, { toolCallId: "a", messages: [] });
     },
     async (options: object) => {
-      const [refund] = langChainTools(run, [{ name: "refund", schema: {}, _call, invoke: _call }], options);
+      const [refund] = langChainTools(run, [{ name: "refund", schema, _call, invoke: _call }], options);
       return await refund?._call({ order: "7" });
     },
   ];
@@ -128,6 +129,10 @@ test("a call without the key that is expected is refused, and so are options for
       await expect(call({ keys: { refund: () => key } })).rejects.toThrow("the key of refund must be 1-255");
     for (const option of ["keys", "keyArguments"])
       await expect(async () => call({ [option]: { refnud: "/key" } })).rejects.toThrow(`${option}.refnud`);
+    for (const key of ["/kee", "/options/kee"])
+      await expect(async () => call({ keyArguments: { refund: key } })).rejects.toThrow(
+        "keyArguments.refund",
+      );
   }
   expect(execute).not.toHaveBeenCalled();
 });
