@@ -127,7 +127,8 @@ test.each([false, true])(
   "with saysReplayed %j, a replay has marks that no server can set",
   async (saysReplayed) => {
     const { call, send } = newGuard({ key: ["/order"], saysReplayed }, "RUN");
-    const faked = { "onceward/replayed": false, "onceward/completedAt": "never", "onceward/unguarded": true };
+    const marks = ["replayed", "completedAt", "unguarded", "reason", "guarded"];
+    const faked = Object.fromEntries(marks.map((mark) => [`onceward/${mark}`, "faked"]));
     const content = [{ type: "text", text: "done" }];
     // JavaScript has rounded the number that the server wrote.
     const result = { content, structuredContent: { id: 12345678901234567000 } };

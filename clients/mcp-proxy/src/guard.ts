@@ -244,6 +244,8 @@ const NO_MARKS = {
   "onceward/replayed": undefined,
   "onceward/completedAt": undefined,
   "onceward/unguarded": undefined,
+  "onceward/reason": undefined,
+  "onceward/guarded": undefined,
 };
 const REPLAYED = "onceward: This call was done before. This is its result, and nothing ran now.";
 const UNGUARDED =
