@@ -153,7 +153,7 @@ function addressOf({ mcp = "", headers }: Endpoint, env: Environment): UpstreamA
     const sent = Object.entries(headers).map(([name, value]) => [name, expand(value, env)]);
     return { kind: "url", url: new URL(mcp), headers: Object.fromEntries(sent) };
   }
-  // Our own credential is none of the server's.
+  // The credential of this program is not for the server.
   const { ONCEWARD_API_KEY: _, ...others } = env;
   const passed = Object.entries(others).filter((entry): entry is [string, string] => entry[1] !== undefined);
   // The shell's process becomes the server's: it can be killed.
