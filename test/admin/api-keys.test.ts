@@ -9,7 +9,7 @@ import { connectAdmin, describeAdministration } from "../support/calls/admin.ts"
 import { connectClient } from "../support/calls/clients.ts";
 import { errorOf } from "../support/calls/errors.ts";
 import { readPages } from "../support/calls/pages.ts";
-import { grant, lookUp, ORDER } from "../support/calls/verbs.ts";
+import { grant, ORDER } from "../support/calls/verbs.ts";
 import { eventsOf } from "../support/database/audit.ts";
 import { startTestServer } from "../support/servers/server.ts";
 import { createApiKey } from "../support/servers/tenants.ts";
@@ -55,17 +55,6 @@ describeAdministration("API keys", (world, transport) => {
     const other = connectAdmin(world().server, secret, transport);
     expect((await other.listApiKeys({})).apiKeys).toHaveLength(3);
     expect(await errorOf(callAs(secret).claim(ORDER))).toMatchObject({ reason: "ROLE_DENIED" });
-  });
-
-  test("two keys are valid at once during a rotation", async () => {
-    const { admin, caller, tenant } = await world().administeredTenant();
-    const { secret } = await admin.createApiKey({ apiKey: CALLER });
-    const { fencingToken } = await grant(caller);
-    await callAs(secret).release({ ...ORDER, fencingToken });
-    await admin.revokeApiKey({ id: parseApiKey(tenant.apiKey)?.id ?? "" });
-    await grant(callAs(secret));
-    expect(await errorOf(caller.lookup(ORDER))).toMatchObject({ reason: "CREDENTIAL_INVALID" });
-    expect(await lookUp(callAs(secret))).toMatchObject(ORDER);
   });
 
   test("a key's last use is shown to the hour; an unused key and a wrong secret show none", async () => {
@@ -174,10 +163,8 @@ describeAdministration("API keys", (world, transport) => {
     const first = await admin.listApiKeys({ pageSize: 2 });
     expect(first.apiKeys.map(({ label }) => label)).toEqual(["3", "2"]);
     await make("4");
-    const rest = await readPages(async (pageToken) => {
-      const { apiKeys: items, nextPageToken } = await admin.listApiKeys({ pageSize: 1, pageToken });
-      return { items, nextPageToken };
-    }, first.nextPageToken);
+    const next = (pageToken: string) => admin.listApiKeys({ pageSize: 1, pageToken });
+    const rest = await readPages("apiKeys", next, first.nextPageToken);
     expect(rest.map(({ label }) => label)).toEqual(["1", "", ""]);
   });
 
@@ -185,10 +172,7 @@ describeAdministration("API keys", (world, transport) => {
     const { admin, tenant } = await world().administeredTenant();
     for (let i = 0; i < 5; i++) await admin.createApiKey({ apiKey: CALLER });
     await world().database.query("update api_keys set created_at = now() where tenant_id = $1", [tenant.id]);
-    const all = await readPages(async (pageToken) => {
-      const { apiKeys: items, nextPageToken } = await admin.listApiKeys({ pageSize: 2, pageToken });
-      return { items, nextPageToken };
-    });
+    const all = await readPages("apiKeys", (pageToken) => admin.listApiKeys({ pageSize: 2, pageToken }));
     expect(new Set(all.map(({ id }) => id)).size).toBe(7);
     expect(all).toHaveLength(7);
   });
@@ -202,25 +186,12 @@ describeAdministration("API keys", (world, transport) => {
          from generate_series(1, 1000) i`,
       [tenant.id],
     );
-    const all = await readPages(async (pageToken) => {
+    const all = await readPages("apiKeys", async (pageToken) => {
       const reply = await admin.listApiKeys({ pageSize: 1000, pageToken });
       expect(toBinary(ListApiKeysResponseSchema, reply).byteLength).toBeLessThan(MAX_MESSAGE_BYTES);
-      return { items: reply.apiKeys, nextPageToken: reply.nextPageToken };
+      return reply;
     });
     expect(all).toHaveLength(1002);
-  });
-
-  test("concern the whole tenant: an administrator limited to namespaces is refused", async () => {
-    const { tenant } = await world().administeredTenant();
-    const role = "TENANT_ADMIN";
-    const key = await createApiKey(world().database, { tenantId: tenant.id, role, namespaces: ["charges"] });
-    const limited = connectAdmin(world().server, key, transport);
-    const calls = [
-      () => limited.createApiKey({ apiKey: { ...CALLER, namespaces: ["charges"] } }),
-      () => limited.listApiKeys({}),
-      () => limited.revokeApiKey({ id: parseApiKey(tenant.apiKey)?.id ?? "" }),
-    ];
-    for (const call of calls) expect(await errorOf(call())).toMatchObject({ reason: "NAMESPACE_DENIED" });
   });
 
   test("creating and revoking are audit events, without secrets", async () => {

@@ -19,16 +19,13 @@ import { readPages } from "../support/calls/pages.ts";
 import { grant, ORDER } from "../support/calls/verbs.ts";
 import { actionsOf } from "../support/database/audit.ts";
 import type { TestDatabase } from "../support/database/database.ts";
-import { createApiKey, type TestTenant } from "../support/servers/tenants.ts";
+import type { TestTenant } from "../support/servers/tenants.ts";
 
 const CALLER = { role: ApiKey_Role.CALLER };
 
-describeAdministrationOverAll("ListAuditEvents", (world, transport) => {
+describeAdministrationOverAll("ListAuditEvents", (world, _transport) => {
   function allOf(admin: TenantAdminClient, pageSize: number, firstToken = ""): Promise<AuditEvent[]> {
-    return readPages(async (pageToken) => {
-      const { events: items, nextPageToken } = await admin.listAuditEvents({ pageSize, pageToken });
-      return { items, nextPageToken };
-    }, firstToken);
+    return readPages("events", (pageToken) => admin.listAuditEvents({ pageSize, pageToken }), firstToken);
   }
 
   test("shows actor, action, target, reason, time and the request id of the log", async () => {
@@ -200,10 +197,10 @@ describeAdministrationOverAll("ListAuditEvents", (world, transport) => {
          from generate_series(1, 600) i`,
       [tenant.name, tenant.id],
     );
-    const all = await readPages(async (pageToken) => {
+    const all = await readPages("events", async (pageToken) => {
       const reply = await admin.listAuditEvents({ pageSize: 1000, pageToken });
       expect(toBinary(ListAuditEventsResponseSchema, reply).byteLength).toBeLessThan(MAX_MESSAGE_BYTES);
-      return { items: reply.events, nextPageToken: reply.nextPageToken };
+      return reply;
     });
     expect(all).toHaveLength(600);
   });
@@ -233,14 +230,6 @@ describeAdministrationOverAll("ListAuditEvents", (world, transport) => {
     expect(await errorOf(operator.listAuditEvents({ ...wrong, tenant: "No" }))).toMatchObject({
       fields: ["tenant", "action", "page_size", "page_token"],
     });
-  });
-
-  test("concerns the whole tenant: an administrator limited to namespaces is refused", async () => {
-    const { tenant } = await world().administeredTenant();
-    const role = "TENANT_ADMIN";
-    const key = await createApiKey(world().database, { tenantId: tenant.id, role, namespaces: ["charges"] });
-    const limited = connectAdmin(world().server, key, transport);
-    expect(await errorOf(limited.listAuditEvents({}))).toMatchObject({ reason: "NAMESPACE_DENIED" });
   });
 
   test("events cannot be changed or removed, not even by the owner of their table", async () => {

@@ -20,7 +20,6 @@ const { database, server } = useServer({
   ONCEWARD_USAGE_FLUSH: "100ms",
 });
 
-/** Makes every statement of every task fail. */
 async function breakTasks(): Promise<void> {
   for (const table of TABLES) await database.query(`alter table ${table} rename to ${table}_away`);
   await database.query(
@@ -45,8 +44,9 @@ async function fewestFailures(): Promise<number> {
   return Math.min(...failures, metrics.get("onceward_sweep_errors_total") ?? 0);
 }
 
-async function count(query: string): Promise<number> {
-  const [row] = await database.query<{ count: number }>(query);
+/** Returns a number of an expression, such as `count(*)`, over rows. */
+async function count(expression: string, rows: string): Promise<number> {
+  const [row] = await database.query<{ count: number }>(`select ${expression}::int as count from ${rows}`);
   return row?.count ?? 0;
 }
 
@@ -74,36 +74,17 @@ test("every background task completes once its statements succeed after failures
       () => 0,
     );
   }
-  const records = await count("select count(*)::int as count from records where state <> 2");
+  const records = await count("count(*)", "records where state <> 2");
   await repairTasks();
 
-  await expect.poll(() => count("select sum(claims)::int as count from usage_hours"), PATIENCE).toBe(claims);
-  await expect
-    .poll(() => count("select count(*)::int as count from records where state = 2"), PATIENCE)
-    .toBe(0);
-  await expect
-    .poll(() => count("select count(*)::int as count from record_jobs where finished_at is null"), PATIENCE)
-    .toBe(0);
-  await expect.poll(() => count("select records::int as count from tenant_totals"), PATIENCE).toBe(records);
-  await expect
-    .poll(
-      () => count("select count(*)::int as count from tenant_totals where count_due_at > now()"),
-      PATIENCE,
-    )
-    .toBe(1);
-  await expect
-    .poll(
-      () =>
-        count(
-          `select count(last_used_at)::int as count from api_keys where id = '${parseApiKey(newKey)?.id}'`,
-        ),
-      PATIENCE,
-    )
-    .toBe(1);
-  await expect
-    .poll(
-      () => count("select count(*)::int as count from replicas where seen_at > now() - interval '5 seconds'"),
-      PATIENCE,
-    )
-    .toBe(1);
+  for (const [expression, rows, expected] of [
+    ["sum(claims)", "usage_hours", claims],
+    ["count(*)", "records where state = 2", 0],
+    ["count(*)", "record_jobs where finished_at is null", 0],
+    ["records", "tenant_totals", records],
+    ["count(*)", "tenant_totals where count_due_at > now()", 1],
+    ["count(last_used_at)", `api_keys where id = '${parseApiKey(newKey)?.id}'`, 1],
+    ["count(*)", "replicas where seen_at > now() - interval '5 seconds'", 1],
+  ] as const)
+    await expect.poll(() => count(expression, rows), PATIENCE).toBe(expected);
 }, 300_000);

@@ -256,7 +256,6 @@ async function beWithoutDatabase(): Promise<void> {
   await vi.waitUntil(isBack, { timeout: 30_000 });
 }
 
-/** Returns all rows of tables as text. */
 async function rowsOf(...tables: readonly string[]): Promise<string> {
   const rows = await Promise.all(
     tables.map((table) => database.query<{ row: string }>(`select t::text as row from ${table} t`)),
@@ -271,7 +270,6 @@ async function metrics(): Promise<string> {
   return (await fetch(`http://127.0.0.1:${server.managementPort}/metrics`)).text();
 }
 
-/** Returns all names and values in Redis. */
 async function redisContents(): Promise<string> {
   if (redis === undefined) return "";
   const names = (await redis.command("keys", "*")) as Buffer[];

@@ -4,6 +4,7 @@ import { workBatch } from "../../server/src/admin/jobs/work-batch.ts";
 import type { Pool } from "../../server/src/database/pool.ts";
 import { type AdministeredTenant, connectAdmin, describeAdministration } from "../support/calls/admin.ts";
 import { errorOf } from "../support/calls/errors.ts";
+import { copyRecord } from "../support/calls/records.ts";
 import { grant, seconds } from "../support/calls/verbs.ts";
 import { openStorePool, untilBlocked } from "../support/database/connections.ts";
 import { anyTurn } from "../support/database/jobs.ts";
@@ -91,17 +92,10 @@ describeAdministration("CancelRecordJob", (world) => {
   });
 
   test("ends a job that another replica works on after its batch, and keeps the batch's progress", async () => {
-    const { admin, tenant } = await world().administeredTenant();
+    const { admin, caller, tenant } = await world().administeredTenant();
     const { database } = world();
-    await database.query(
-      `insert into records (tenant_id, namespace, key, fencing_token, state, attempt, holds_on_lease_expiry,
-         accepts_ambiguous, lease_ms, key_retention_s, result_retention_s, failure_retention_s, first_claimed_at,
-         claimed_at, lease_expires_at, expires_at, sweep_at, claim_id, owner)
-       select $1, 'charges', 'order-' || n, n, 1, 1, false, false, 1, 9999, 9999, 9999, now() - interval '1 minute',
-              now() - interval '1 minute', now(), now() + interval '1 hour', now() + interval '1 hour', '', ''
-         from generate_series(1, ${RECORDS}) n`,
-      [tenant.id],
-    );
+    await grant(caller, { key: "order-0" });
+    await copyRecord(database, tenant, "order-0", { count: RECORDS, keySql: "'order-' || n" });
     const { pausing, untilPaused, isPaused, proceed } = pausingPool(openStorePool(database));
     const id = await insertJob({ tenant }, "FORGET");
     // The server's own worker may hold the job, for no longer than a batch.
@@ -131,7 +125,7 @@ describeAdministration("CancelRecordJob", (world) => {
     const one = await world().administeredTenant();
     const id = await insertJob(one, "FORGET");
     await expect
-      .poll(async () => (await one.admin.getRecordJob({ id })).job?.state, { timeout: 30_000 })
+      .poll(async () => (await one.admin.getRecordJob({ id })).job?.state)
       .toBe(RecordJob_State.DONE);
     const { job } = await one.admin.getRecordJob({ id });
     expect((await one.admin.cancelRecordJob({ id })).job).toEqual(job);
@@ -153,6 +147,7 @@ describeAdministration("CancelRecordJob", (world) => {
     );
     for (const cancel of [
       () => other.admin.cancelRecordJob({ id: forget }),
+      () => other.admin.getRecordJob({ id: forget }),
       () => one.admin.cancelRecordJob({ id: deletion }),
       () => limited.cancelRecordJob({ id: forget }),
       () => one.admin.cancelRecordJob({ id: 0n }),

@@ -194,112 +194,107 @@ const OF_NO_REQUEST = new Set([
 /** With copies in memory, which must not answer another tenant's caller either. */
 const ENV = { ONCEWARD_CACHE_MIB: "16", ONCEWARD_USAGE_FLUSH: "100ms", ONCEWARD_SWEEP_INTERVAL: "1h" };
 
-describeAdministrationOverAll(
-  "Who asks about another tenant's data",
-  (world, transport) => {
-    let owner: AdministeredTenant;
-    let theirs: Names;
-    let none: Names;
-    let before: unknown;
-    let answers: WholeAnswers;
+describeAdministrationOverAll("Who asks about another tenant's data", { env: ENV }, (world, transport) => {
+  let owner: AdministeredTenant;
+  let theirs: Names;
+  let none: Names;
+  let before: unknown;
+  let answers: WholeAnswers;
 
-    beforeAll(async () => {
-      owner = await world().administeredTenant();
-      theirs = await tenantFixture(world(), owner);
-      // Background work ends before the rows are noted.
-      await runRecordJobs(world().database);
-      none = nobodys(theirs);
-      before = await dataOf(owner);
-      answers = await wholeAnswers(world().server, transport);
-    });
-    afterAll(() => answers?.close());
+  beforeAll(async () => {
+    owner = await world().administeredTenant();
+    theirs = await tenantFixture(world(), owner);
+    // Background work ends before the rows are noted.
+    await runRecordJobs(world().database);
+    none = nobodys(theirs);
+    before = await dataOf(owner);
+    answers = await wholeAnswers(world().server, transport);
+  });
+  afterAll(() => answers?.close());
 
-    /** Returns all stored rows of a tenant. */
-    async function dataOf({ tenant }: AdministeredTenant): Promise<unknown> {
-      const tables = ["records", "namespaces", "record_jobs", "audit_events"];
-      const rows = tables.map((table) =>
-        world().database.query(`select * from ${table} where tenant_id = $1 order by 1, 2, 3`, [tenant.id]),
-      );
-      return Promise.all([
-        ...rows,
-        world().database.query("select * from tenants where id = $1", [tenant.id]),
-        world().database.query(
-          // The owner's keys may be noted as used after the rows were read.
-          "select to_jsonb(k) - 'last_used_at' as key from api_keys k where tenant_id = $1 order by id",
-          [tenant.id],
-        ),
-      ]);
-    }
-
-    /** Every credential and name that a caller of another tenant may use. */
-    async function strangersKeys(): Promise<Readonly<Record<string, string>>> {
-      const { tenant, caller, adminKey } = await world().administeredTenant();
-      await grant(caller, OWN);
-      const limited = { tenantId: tenant.id, namespaces: [OWN.namespace] };
-      return {
-        "a caller": tenant.apiKey,
-        "an administrator": adminKey,
-        "a caller of a namespace": await createApiKey(world().database, { ...limited, role: "CALLER" }),
-        "an administrator of a namespace": await createApiKey(world().database, {
-          ...limited,
-          role: "TENANT_ADMIN",
-        }),
-      };
-    }
-
-    async function askAll(method: DescMethod, requests: readonly Record<string, unknown>[], apiKey: string) {
-      const seen: string[] = [];
-      for (const request of requests) {
-        seen.push(textOf(await answers.ask(method, create(method.input, request), apiKey)));
-      }
-      return seen;
-    }
-
-    /** The answers to requests about the other tenant's names, with names that do not exist in their place. */
-    function withNobodys(text: string): string {
-      return (Object.keys(theirs) as (keyof Names)[]).reduce((replaced, name) => {
-        const [theirName, other] = [theirs[name], none[name]];
-        return typeof theirName === "string" ? replaced.replaceAll(theirName, String(other)) : replaced;
-      }, text);
-    }
-
-    test.each(RPCS)("is answered by $name as if there were none", async ({ method, requestsAbout }) => {
-      if (requestsAbout === undefined) throw new Error("`requests` does not say what to ask of it");
-      const keys = await strangersKeys();
-      const counted = await countStatements(world().server);
-      const statements = async () =>
-        Object.entries(await counted.next()).filter(([name]) => !OF_NO_REQUEST.has(name));
-      for (const [who, apiKey] of Object.entries(keys)) {
-        const met = await askAll(method, requestsAbout(theirs), apiKey);
-        const statementsMet = await statements();
-        const missed = await askAll(method, requestsAbout(none), apiKey);
-        expect(met.map(withNobodys), who).toEqual(missed);
-        // Nor does it take longer.
-        expect(statementsMet, who).toEqual(await statements());
-      }
-    });
-
-    test.each(RPCS)(
-      "with its key's id and a made-up secret is answered by $name as if the key weren't there",
-      async ({ method, requestsAbout }) => {
-        const secret = parseApiKey(owner.adminKey)?.secret.toUpperCase();
-        const [request] = requestsAbout?.(theirs) ?? [];
-        const [met, missed] = await Promise.all(
-          [theirs, none].map(({ apiKeyId }) =>
-            answers.ask(method, create(method.input, request), `ow_${apiKeyId}_${secret}`),
-          ),
-        );
-        expect(met?.sent).toMatch("CREDENTIAL_INVALID");
-        expect(met).toEqual(missed);
-      },
+  async function dataOf({ tenant }: AdministeredTenant): Promise<unknown> {
+    const tables = ["records", "namespaces", "record_jobs", "audit_events"];
+    const rows = tables.map((table) =>
+      world().database.query(`select * from ${table} where tenant_id = $1 order by 1, 2, 3`, [tenant.id]),
     );
+    return Promise.all([
+      ...rows,
+      world().database.query("select * from tenants where id = $1", [tenant.id]),
+      world().database.query(
+        // The owner's keys may be noted as used after the rows were read.
+        "select to_jsonb(k) - 'last_used_at' as key from api_keys k where tenant_id = $1 order by id",
+        [tenant.id],
+      ),
+    ]);
+  }
 
-    test("has changed nothing of them", async () => {
-      expect(await dataOf(owner)).toEqual(before);
-    });
-  },
-  ENV,
-);
+  /** Every credential and name that a caller of another tenant may use. */
+  async function strangersKeys(): Promise<Readonly<Record<string, string>>> {
+    const { tenant, caller, adminKey } = await world().administeredTenant();
+    await grant(caller, OWN);
+    const limited = { tenantId: tenant.id, namespaces: [OWN.namespace] };
+    return {
+      "a caller": tenant.apiKey,
+      "an administrator": adminKey,
+      "a caller of a namespace": await createApiKey(world().database, { ...limited, role: "CALLER" }),
+      "an administrator of a namespace": await createApiKey(world().database, {
+        ...limited,
+        role: "TENANT_ADMIN",
+      }),
+    };
+  }
+
+  async function askAll(method: DescMethod, requests: readonly Record<string, unknown>[], apiKey: string) {
+    const seen: string[] = [];
+    for (const request of requests) {
+      seen.push(textOf(await answers.ask(method, create(method.input, request), apiKey)));
+    }
+    return seen;
+  }
+
+  /** The answers to requests about the other tenant's names, with names that do not exist in their place. */
+  function withNobodys(text: string): string {
+    return (Object.keys(theirs) as (keyof Names)[]).reduce((replaced, name) => {
+      const [theirName, other] = [theirs[name], none[name]];
+      return typeof theirName === "string" ? replaced.replaceAll(theirName, String(other)) : replaced;
+    }, text);
+  }
+
+  test.each(RPCS)("is answered by $name as if there were none", async ({ method, requestsAbout }) => {
+    if (requestsAbout === undefined) throw new Error("`requests` does not say what to ask of it");
+    const keys = await strangersKeys();
+    const counted = await countStatements(world().server);
+    const statements = async () =>
+      Object.entries(await counted.next()).filter(([name]) => !OF_NO_REQUEST.has(name));
+    for (const [who, apiKey] of Object.entries(keys)) {
+      const met = await askAll(method, requestsAbout(theirs), apiKey);
+      const statementsMet = await statements();
+      const missed = await askAll(method, requestsAbout(none), apiKey);
+      expect(met.map(withNobodys), who).toEqual(missed);
+      // Nor does it take longer.
+      expect(statementsMet, who).toEqual(await statements());
+    }
+  });
+
+  test.each(RPCS)(
+    "with its key's id and a made-up secret is answered by $name as if the key weren't there",
+    async ({ method, requestsAbout }) => {
+      const secret = parseApiKey(owner.adminKey)?.secret.toUpperCase();
+      const [request] = requestsAbout?.(theirs) ?? [];
+      const [met, missed] = await Promise.all(
+        [theirs, none].map(({ apiKeyId }) =>
+          answers.ask(method, create(method.input, request), `ow_${apiKeyId}_${secret}`),
+        ),
+      );
+      expect(met?.sent).toMatch("CREDENTIAL_INVALID");
+      expect(met).toEqual(missed);
+    },
+  );
+
+  test("has changed nothing of them", async () => {
+    expect(await dataOf(owner)).toEqual(before);
+  });
+});
 
 /** The name of a record in audit events: a keyed hash of the caller's own tenant and of the names in the request. */
 const AUDIT_TARGET = /(?<=record [a-z0-9-]+\/)[0-9a-f]{32}/g;

@@ -18,7 +18,6 @@ interface AskedPolicy {
   readonly retentionS?: number;
 }
 
-/** Sets fields of a tenant's policy, or of its namespace's. */
 async function setPolicy(
   { admin }: AdministeredTenant,
   { lateKeys, retentionS }: AskedPolicy,
@@ -32,7 +31,6 @@ async function setPolicy(
   else await admin.updateNamespace({ namespace: { name: namespace, policy }, allowMissing: true });
 }
 
-/** Claims a new key that was created so many seconds ago. */
 function claim(caller: IdempotencyClient, agoS: number, namespace = ORDER.namespace) {
   const keyCreatedAt = timestampFromMs(Date.now() - agoS * 1000);
   return caller.claim({ namespace, key: `created ${agoS} s ago`, keyCreatedAt });

@@ -12,10 +12,10 @@ const AN_HOUR_MS = 3_600_000;
 
 describeAdministration(
   "Operators' API keys",
+  { env: { ONCEWARD_OPERATOR_KEY: formatApiKey(CONFIGURED) } },
   (world, transport) => {
     const operateAs = (secret: string) => connectOperator(world().server, secret, transport);
 
-    /** Returns the audit events of an RPC about one key. */
     async function eventsOf(id: string, action: string) {
       const operator = await world().operator();
       const { events } = await operator.listAuditEvents({ action });
@@ -96,13 +96,8 @@ describeAdministration(
     test("are listed newest first, page by page, each once", async () => {
       const operator = await world().operator();
       for (const label of ["1", "2", "3"]) await operator.createOperatorApiKey({ apiKey: { label } });
-      const all = await readPages(async (pageToken) => {
-        const { apiKeys: items, nextPageToken } = await operator.listOperatorApiKeys({
-          pageSize: 2,
-          pageToken,
-        });
-        return { items, nextPageToken };
-      });
+      const page = (pageToken: string) => operator.listOperatorApiKeys({ pageSize: 2, pageToken });
+      const all = await readPages("apiKeys", page);
       expect(all.slice(0, 3).map(({ label }) => label)).toEqual(["3", "2", "1"]);
       expect(new Set(all.map(({ id }) => id)).size).toBe(all.length);
     });
@@ -126,5 +121,4 @@ describeAdministration(
       expect(told).not.toContain(parseApiKey(secret)?.secret);
     });
   },
-  { ONCEWARD_OPERATOR_KEY: formatApiKey(CONFIGURED) },
 );

@@ -12,9 +12,9 @@ const DAY = seconds(86_400);
 
 describeAdministrationOverAll(
   "An operator",
+  { env: { ONCEWARD_USAGE_FLUSH: "100ms" } },
   (world, transport) => {
     let made = 0;
-    /** A tenant of a test's own, by its name. */
     async function makeTenant(operator: OperatorClient): Promise<string> {
       const name = `made-${transport.toLowerCase().replaceAll(/[^a-z]+/g, "-")}-${++made}`;
       await operator.createTenant({ tenant: { name } });
@@ -218,14 +218,8 @@ describeAdministrationOverAll(
       await grant(caller);
       await grant(other.caller);
       const useOf = async (name: string) => {
-        const all = await readPages(async (pageToken) => {
-          const { tenants: items, nextPageToken } = await operator.listTenantUsage({
-            pageSize: 3,
-            pageToken,
-          });
-          return { items, nextPageToken };
-        });
-        return all.filter((use) => use.tenant === name);
+        const page = (pageToken: string) => operator.listTenantUsage({ pageSize: 3, pageToken });
+        return (await readPages("tenants", page)).filter((use) => use.tenant === name);
       };
       await expect
         .poll(() => useOf(tenant.name))
@@ -250,11 +244,8 @@ describeAdministrationOverAll(
       for (const letter of ["b", "d", "f"])
         await operator.createTenant({ tenant: { name: `${prefix}-${letter}` } });
       const all = async (pageSize: number) => {
-        const tenants = await readPages(async (pageToken) => {
-          const { tenants: items, nextPageToken } = await operator.listTenants({ pageSize, pageToken });
-          return { items, nextPageToken };
-        });
-        return tenants.map(({ name }) => name);
+        const page = (pageToken: string) => operator.listTenants({ pageSize, pageToken });
+        return (await readPages("tenants", page)).map(({ name }) => name);
       };
       const names = await all(1000);
       expect(names).toEqual([...names].sort());
@@ -267,5 +258,4 @@ describeAdministrationOverAll(
       expect(tenants.map(({ name }) => name)).toEqual([`${prefix}-c`, `${prefix}-d`]);
     });
   },
-  { ONCEWARD_USAGE_FLUSH: "100ms" },
 );

@@ -6,7 +6,9 @@ import {
 } from "../../clients/typescript/src/gen/onceward/v1/policy_pb.ts";
 import { type AdminWorld, describeAdministrationOverAll } from "../support/calls/admin.ts";
 import { errorOf } from "../support/calls/errors.ts";
+import { readPages } from "../support/calls/pages.ts";
 import { seconds } from "../support/calls/verbs.ts";
+import { eventsOf } from "../support/database/audit.ts";
 import { openConnection, untilBlocked } from "../support/database/connections.ts";
 import { secondsOf } from "../support/database/time.ts";
 import { partsOf } from "../support/servers/tenants.ts";
@@ -189,17 +191,14 @@ describeAdministrationOverAll("a policy", (world: () => AdminWorld) => {
       const { admin } = await world().administeredTenant();
       const declare = (name: string) => admin.updateNamespace({ namespace: { name }, allowMissing: true });
       for (const name of ["b", "d", "f", "h"]) await declare(name);
-      const names: string[] = [];
-      let pageToken = "";
-      do {
+      const listed = await readPages("namespaces", async (pageToken) => {
         const page = await admin.listNamespaces({ pageSize: 2, pageToken });
         expect(page.namespaces.length).toBeLessThanOrEqual(2);
-        names.push(...page.namespaces.map(({ name }) => name));
-        pageToken = page.nextPageToken;
         await declare("a");
         await declare("e");
-      } while (pageToken !== "");
-      expect(names).toEqual(["b", "d", "e", "f", "h"]);
+        return page;
+      });
+      expect(listed.map(({ name }) => name)).toEqual(["b", "d", "e", "f", "h"]);
     });
 
     test("is found by the beginning of its name, with the number of all that match", async () => {
@@ -275,36 +274,15 @@ describeAdministrationOverAll("a policy", (world: () => AdminWorld) => {
     await admin.updateTenant({ tenant: { policy: { keyRetention: seconds(700) } } });
     await admin.updateNamespace({ namespace: { name: "charges" }, allowMissing: true });
     await admin.deleteNamespace({ name: "charges" });
-    const events = await world().database.query<{ action: string; actor: string; target: string }>(
-      "select action, actor, target, outcome, before, after from audit_events where tenant_id = $1 order by id",
-      [tenant.id],
+    const by = { actor: partsOf(adminKey).id, outcome: "DONE" };
+    const updated = { before: { keyRetentionS: 600 }, after: { keyRetentionS: 700 } };
+    const charges = { ...by, target: "namespace charges" };
+    expect(await eventsOf(world().database, tenant)).toEqual(
+      [
+        { action: "UpdateTenant", ...by, target: `tenant ${tenant.name}`, ...updated },
+        { action: "UpdateNamespace", ...charges, before: null, after: {} },
+        { action: "DeleteNamespace", ...charges, before: {}, after: null },
+      ].map((event) => expect.objectContaining(event)),
     );
-    const actor = partsOf(adminKey).id;
-    expect(events).toEqual([
-      {
-        action: "UpdateTenant",
-        actor,
-        target: `tenant ${tenant.name}`,
-        outcome: "DONE",
-        before: { keyRetentionS: 600 },
-        after: { keyRetentionS: 700 },
-      },
-      {
-        action: "UpdateNamespace",
-        actor,
-        target: "namespace charges",
-        outcome: "DONE",
-        before: null,
-        after: {},
-      },
-      {
-        action: "DeleteNamespace",
-        actor,
-        target: "namespace charges",
-        outcome: "DONE",
-        before: {},
-        after: null,
-      },
-    ]);
   });
 });

@@ -1,12 +1,12 @@
 import { expect, test } from "vitest";
 import { MAX_COUNTED } from "../../server/src/admin/records/count-records.ts";
-import { connectAdmin, describeAdministration, type TenantAdminClient } from "../support/calls/admin.ts";
+import { describeAdministration, type TenantAdminClient } from "../support/calls/admin.ts";
 import type { IdempotencyClient } from "../support/calls/clients.ts";
 import { errorOf } from "../support/calls/errors.ts";
 import { readPages } from "../support/calls/pages.ts";
 import { ageRecords, copyRecord, endLeases } from "../support/calls/records.ts";
-import { grant, ORDER, success } from "../support/calls/verbs.ts";
-import { createApiKey, setNamespacePolicy } from "../support/servers/tenants.ts";
+import { grant, success } from "../support/calls/verbs.ts";
+import { setNamespacePolicy } from "../support/servers/tenants.ts";
 
 async function finish(caller: IdempotencyClient, id: { namespace: string; key: string }): Promise<void> {
   const { fencingToken } = await grant(caller, id);
@@ -16,9 +16,9 @@ async function finish(caller: IdempotencyClient, id: { namespace: string; key: s
 describeAdministration("CountRecords", (world) => {
   const counted = async (admin: TenantAdminClient, namespace: string) => {
     const sums = { inProgress: 0n, lapsed: 0n, completed: 0n, released: 0n, ambiguous: 0n };
-    const pages = await readPages(async (pageToken) => {
+    const pages = await readPages("counts", async (pageToken) => {
       const { nextPageToken, ...counts } = await admin.countRecords({ namespace, pageToken });
-      return { items: [counts], nextPageToken };
+      return { counts: [counts], nextPageToken };
     });
     for (const name of Object.keys(sums) as (keyof typeof sums)[]) {
       for (const page of pages) sums[name] += page[name];
@@ -67,19 +67,8 @@ describeAdministration("CountRecords", (world) => {
     expect(await counted(admin, "many")).toMatchObject({ completed: BigInt(MAX_COUNTED + 1) });
   });
 
-  test("refuses a namespace that the credential is not valid for, and one that cannot exist", async () => {
-    const { admin, tenant } = await world().administeredTenant();
-    const limited = connectAdmin(
-      world().server,
-      await createApiKey(world().database, {
-        tenantId: tenant.id,
-        role: "TENANT_ADMIN",
-        namespaces: ["charges"],
-      }),
-    );
-    expect(await errorOf(limited.countRecords({ namespace: "refunds" }))).toMatchObject({
-      reason: "NAMESPACE_DENIED",
-    });
+  test("refuses a namespace that cannot exist", async () => {
+    const { admin } = await world().administeredTenant();
     expect(await errorOf(admin.countRecords({ namespace: "No", pageToken: "no" }))).toMatchObject({
       reason: "INVALID_REQUEST",
       fields: ["namespace", "page_token"],
@@ -89,10 +78,7 @@ describeAdministration("CountRecords", (world) => {
 
 describeAdministration("ListUndeclaredNamespaces", (world) => {
   const listed = (admin: TenantAdminClient, pageSize = 0) =>
-    readPages(async (pageToken) => {
-      const { names: items, nextPageToken } = await admin.listUndeclaredNamespaces({ pageSize, pageToken });
-      return { items, nextPageToken };
-    });
+    readPages("names", (pageToken) => admin.listUndeclaredNamespaces({ pageSize, pageToken }));
 
   test("lists the namespaces that have records and no policy, in pages", async () => {
     const { tenant, caller, admin } = await world().administeredTenant();
@@ -115,12 +101,5 @@ describeAdministration("ListUndeclaredNamespaces", (world) => {
     expect(await errorOf(admin.listUndeclaredNamespaces({ namePrefix: "R" }))).toMatchObject({
       fields: ["name_prefix"],
     });
-  });
-
-  test("is denied to a credential that is limited to namespaces", async () => {
-    const { tenant } = await world().administeredTenant();
-    const key = { tenantId: tenant.id, role: "TENANT_ADMIN", namespaces: [ORDER.namespace] } as const;
-    const limited = connectAdmin(world().server, await createApiKey(world().database, key));
-    expect(await errorOf(limited.listUndeclaredNamespaces({}))).toMatchObject({ reason: "NAMESPACE_DENIED" });
   });
 });

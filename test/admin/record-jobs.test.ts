@@ -17,11 +17,6 @@ import { createDatabaseOfTest, type TestDatabase } from "../support/database/dat
 import { anyTurn } from "../support/database/jobs.ts";
 import { createTenant, type TestTenant } from "../support/servers/tenants.ts";
 
-async function newDatabase(): Promise<TestDatabase> {
-  const database = await createDatabaseOfTest();
-  return database;
-}
-
 /** Makes jobs of a tenant that are due; without terms, a job that resolves fails. */
 async function makeJobs(database: TestDatabase, { id }: TestTenant, kind: string, count = 1): Promise<void> {
   await database.query(
@@ -31,7 +26,7 @@ async function makeJobs(database: TestDatabase, { id }: TestTenant, kind: string
 }
 
 test("workers serve tenants in rotation, however many jobs each has", async () => {
-  const database = await newDatabase();
+  const database = await createDatabaseOfTest();
   const tenants: TestTenant[] = [];
   for (const jobs of [5, 1, 2]) {
     const tenant = await createTenant(database);
@@ -50,7 +45,7 @@ test("workers serve tenants in rotation, however many jobs each has", async () =
 });
 
 test("a job that always fails delays no other tenant's job and no namespace's deletion", async () => {
-  const database = await newDatabase();
+  const database = await createDatabaseOfTest();
   const [failing, other] = [await createTenant(database), await createTenant(database)];
   for (const kind of ["RESOLVE", "FORGET", "RESTAMP"]) await makeJobs(database, failing, kind, 2);
   await makeJobs(database, other, "FORGET", 5);
@@ -73,15 +68,15 @@ test("a job that always fails delays no other tenant's job and no namespace's de
         "select distinct kind from record_jobs where finished_at is null order by kind",
       )
     ).map((row) => row.kind);
-  await expect.poll(unfinished, { timeout: 30_000 }).toEqual(["RESOLVE", "RESTAMP"]);
-  await expect.poll(() => failures.length, { timeout: 30_000 }).toBeGreaterThan(1);
+  await expect.poll(unfinished).toEqual(["RESOLVE", "RESTAMP"]);
+  await expect.poll(() => failures.length).toBeGreaterThan(1);
   // The job is one that can be done after all.
   await database.query("update record_jobs set kind = 'FORGET' where tenant_id = $1", [failing.id]);
-  await expect.poll(unfinished, { timeout: 30_000 }).toEqual([]);
+  await expect.poll(unfinished).toEqual([]);
 });
 
 test("a worker reads the change of retention in one namespace, however many have one", async () => {
-  const database = await newDatabase();
+  const database = await createDatabaseOfTest();
   const { id: tenantId } = await createTenant(database);
   const pool = openStorePool(database);
   const change = (s: number) => {
@@ -104,7 +99,7 @@ test("a worker reads the change of retention in one namespace, however many have
 });
 
 test("a deleted tenant's data is removed in bounded batches, and the tenant last", async () => {
-  const database = await newDatabase();
+  const database = await createDatabaseOfTest();
   const tenant = await createTenant(database);
   await database.query(
     `with usage as (

@@ -22,6 +22,7 @@ import { anyTurn } from "../support/database/jobs.ts";
 import { createTenant } from "../support/servers/tenants.ts";
 
 const NO_DEADLINE = { atMs: Number.POSITIVE_INFINITY, cancelled: false };
+const STATES = ["forgotten", "unsettled", "completed", "released"] as const;
 const PATIENCE = { timeout: 60_000, interval: 50 };
 
 /** A database without a server, with a tenant's ambiguous records and a job that resolves them. */
@@ -54,12 +55,12 @@ async function withJob(count: number, resolution: Resolution = { kind: "release"
     delayMs: 0,
   });
   const job = async () => findRecordJob(pool, tenant.id, id);
-  const states = async () =>
-    (
-      await database.query<{ state: number; count: number }>(
-        "select state, count(*)::int as count from records group by state order by state",
-      )
-    ).map((row) => [row.state, row.count]);
+  const states = async () => {
+    const rows = await database.query<{ state: 0 | 1 | 2 | 3; count: number }>(
+      "select state, count(*)::int as count from records group by state",
+    );
+    return Object.fromEntries(rows.map(({ state, count }) => [STATES[state], count]));
+  };
   return { database, tenant, pool, records, idOf, claim, job, states };
 }
 
@@ -69,7 +70,7 @@ test("a job resolves no record until the database's clock is trusted, then all o
   await expect(workBatch(pool, anyTurn(10), PLAIN_VALUES, moved)).rejects.toThrow("clock was set");
   expect(await job()).toMatchObject({ recordsExamined: 0 });
   while ((await workBatch(pool, anyTurn(10)))?.progress.finished === false);
-  expect(await states()).toEqual([[3, 3]]);
+  expect(await states()).toEqual({ released: 3 });
 });
 
 /** Returns a pool that calls `before` before each statement of a transaction. */
@@ -117,10 +118,7 @@ test("a job continues after ambiguous records that do not match", async () => {
   )
     changed.push(done.progress.changed);
   expect(changed).toEqual([1, 1, 1]);
-  expect(await states()).toEqual([
-    [1, 2],
-    [3, 3],
-  ]);
+  expect(await states()).toEqual({ unsettled: 2, released: 3 });
 });
 
 test("batches resolve at most 100 records each, and tell which", async () => {
@@ -132,7 +130,7 @@ test("batches resolve at most 100 records each, and tell which", async () => {
   }
   expect(settled.map(({ length }) => length)).toEqual([100, 100, 50]);
   expect(settled.flat()).toEqual(Array.from({ length: 250 }, (_, n) => recordName(idOf(n))));
-  expect(await states()).toEqual([[3, 250]]);
+  expect(await states()).toEqual({ released: 250 });
   expect(await job()).toMatchObject({ state: "DONE", recordsChanged: 250 });
 });
 
@@ -142,15 +140,9 @@ test("batches of large results have fewer records, and one that may have only on
   const result = { ...DONE, payload: Buffer.alloc(512 * 1024), metadataJson };
   const { pool, states } = await withJob(6, { kind: "complete", result, resultDigest: digestResult(result) });
   await workBatch(pool, anyTurn(500));
-  expect(await states()).toEqual([
-    [1, 2],
-    [2, 4],
-  ]);
+  expect(await states()).toEqual({ unsettled: 2, completed: 4 });
   await workBatch(pool, anyTurn(1));
-  expect(await states()).toEqual([
-    [1, 1],
-    [2, 5],
-  ]);
+  expect(await states()).toEqual({ unsettled: 1, completed: 5 });
 });
 
 test("a record whose holder completes it between the search and the change is left alone", async () => {
@@ -165,10 +157,7 @@ test("a record whose holder completes it between the search and the change is le
   });
   const done = await workBatch(meddled, anyTurn(500));
   expect(done?.progress).toMatchObject({ examined: 3, changed: 2, finished: true });
-  expect(await states()).toEqual([
-    [2, 1],
-    [3, 2],
-  ]);
+  expect(await states()).toEqual({ completed: 1, released: 2 });
   expect(await job()).toMatchObject({ state: "DONE", recordsChanged: 2 });
 });
 
@@ -188,10 +177,7 @@ test("a record that another claim took over, or whose lease its holder extended,
   });
   const done = await workBatch(meddled, anyTurn(500));
   expect(done?.progress).toMatchObject({ examined: 4, changed: 2 });
-  expect(await states()).toEqual([
-    [1, 2],
-    [3, 2],
-  ]);
+  expect(await states()).toEqual({ unsettled: 2, released: 2 });
 });
 
 test("records whose leases expired after the job was created are left alone", async () => {
@@ -200,18 +186,13 @@ test("records whose leases expired after the job was created are left alone", as
     `update record_jobs set terms = jsonb_set(terms, '{which,leaseExpiredBeforeMs}',
        to_jsonb((select date_part('epoch', max(lease_expires_at)) * 1000 + 1 from records)))`,
   );
-  await database.query(
-    "update records set lease_expires_at = coalesce(lease_expires_at, null) - interval '1 hour'",
-  );
-  const known =
+  const age =
     "update records set lease_expires_at = coalesce(lease_expires_at, null) - interval '1 hour' where key < 'order-1002'";
+  await database.query(age);
   await claim(2, 5);
-  await database.query(known);
+  await database.query(age);
   await workBatch(pool, anyTurn(500));
-  expect(await states()).toEqual([
-    [1, 3],
-    [3, 2],
-  ]);
+  expect(await states()).toEqual({ unsettled: 3, released: 2 });
 });
 
 test("a job whose batches fail changes nothing, is retried, and resolves each record once", async () => {
@@ -238,11 +219,11 @@ test("a job whose batches fail changes nothing, is retried, and resolves each re
   worker.start();
   onTestFinished(() => worker.stop());
   await expect.poll(() => failures.length, PATIENCE).toBeGreaterThan(1);
-  expect(await states()).toEqual([[1, 120]]);
+  expect(await states()).toEqual({ unsettled: 120 });
   expect(settled).toEqual([]);
   await database.query("drop function refuse cascade");
   await expect.poll(async () => (await job())?.state, PATIENCE).toBe("DONE");
-  expect(await states()).toEqual([[0, 120]]);
+  expect(await states()).toEqual({ forgotten: 120 });
   expect(await job()).toMatchObject({ recordsChanged: 120, recordsForgotten: 120 });
   await expect.poll(() => new Set(settled).size, PATIENCE).toBe(120);
   expect(settled).toHaveLength(120);

@@ -3,7 +3,6 @@ import { RecordJob_Kind, RecordJob_State } from "../../clients/typescript/src/ge
 import { workBatch } from "../../server/src/admin/jobs/work-batch.ts";
 import { openPool } from "../../server/src/database/pool.ts";
 import { type AdministeredTenant, type AdminWorld, describeAdministration } from "../support/calls/admin.ts";
-import { errorOf } from "../support/calls/errors.ts";
 import { ageRecords, granted } from "../support/calls/records.ts";
 import { failure, seconds, success } from "../support/calls/verbs.ts";
 import { anyTurn, runRecordJobs } from "../support/database/jobs.ts";
@@ -13,7 +12,6 @@ const HOUR_S = 3600;
 const DAY_S = 24 * HOUR_S;
 const CHARGES = "charges";
 
-/** Declares CHARGES with a retention, and returns the clients that use it. */
 async function withCharges(world: AdminWorld, keyRetentionS: number): Promise<AdministeredTenant> {
   const administered = await world.administeredTenant();
   await setRetention(administered, keyRetentionS);
@@ -307,15 +305,6 @@ describeAdministration("a change of retention", (world: () => AdminWorld) => {
       }
       expect(worked).toEqual([...worked].sort((one, other) => Number(one - other)));
       expect(await remembered(tenant, "b")).toEqual({ keyS: 2 * HOUR_S, resultS: 2 * HOUR_S });
-    });
-
-    test("of another tenant is not found, and neither is one that never existed", async () => {
-      const tenant = await withCharges(world(), DAY_S);
-      const other = await world().administeredTenant();
-      const { job } = await setRetention(tenant, HOUR_S, { applyToExisting: true });
-      const refused = await errorOf(other.admin.getRecordJob({ id: job?.id ?? 0n }));
-      expect(refused).toMatchObject({ code: "NotFound", reason: "RECORD_JOB_NOT_FOUND" });
-      expect(await errorOf(other.admin.getRecordJob({ id: 987_654_321n }))).toEqual(refused);
     });
   });
 

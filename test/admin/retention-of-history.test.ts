@@ -8,11 +8,6 @@ import { createTenant } from "../support/servers/tenants.ts";
 
 const DAY_MS = 86_400_000;
 
-async function newDatabase(): Promise<TestDatabase> {
-  const database = await createDatabaseOfTest();
-  return database;
-}
-
 /** Writes an audit event, an hour of usage and a finished job of so many days ago each. */
 async function writeHistory(database: TestDatabase, daysAgo: readonly number[]): Promise<void> {
   const { id } = await createTenant(database);
@@ -43,7 +38,7 @@ async function agesOf(database: TestDatabase, table: keyof typeof INSTANTS): Pro
 test.each(["audit_events", "usage_hours", "record_jobs"] as const)(
   "%s are pruned after their retention, oldest first, a bounded number at once",
   async (table) => {
-    const database = await newDatabase();
+    const database = await createDatabaseOfTest();
     await writeHistory(database, [500, 450, 420, 40, 1]);
     const pool = openStorePool(database);
     expect(await pruneRows(pool, table, 400 * DAY_MS, 2)).toBe(2);
@@ -57,7 +52,7 @@ test.each(["audit_events", "usage_hours", "record_jobs"] as const)(
 test.each(["audit_events", "usage_hours", "record_jobs"] as const)(
   "%s are not pruned by a clock that is ahead",
   async (table) => {
-    const database = await newDatabase();
+    const database = await createDatabaseOfTest();
     await writeHistory(database, [500, 450, 420]);
     // To the statement, a clock that is ahead of a current bound is the same as the right clock with a bound in the past.
     const boundMs = Date.now() - 60 * DAY_MS;
@@ -67,7 +62,7 @@ test.each(["audit_events", "usage_hours", "record_jobs"] as const)(
 );
 
 test("rows that one replica is pruning are left to it, and another takes the next ones", async () => {
-  const database = await newDatabase();
+  const database = await createDatabaseOfTest();
   await writeHistory(database, [500, 450, 420]);
   const pool = openStorePool(database);
   await pool.transaction(async (transaction) => {
@@ -78,7 +73,7 @@ test("rows that one replica is pruning are left to it, and another takes the nex
 });
 
 test("audit events younger than 30 days are kept with every retention", async () => {
-  const database = await newDatabase();
+  const database = await createDatabaseOfTest();
   await writeHistory(database, [31, 29, 1]);
   expect(await pruneRows(openStorePool(database), "audit_events", 0, 100)).toBe(1);
   expect(await agesOf(database, "audit_events")).toEqual([29, 1]);
@@ -104,22 +99,22 @@ function startPruners(database: TestDatabase, latestMs = Date.now()): readonly s
 }
 
 test("finished jobs are kept 90 days, usage hours 400, by the database's clock", async () => {
-  const database = await newDatabase();
+  const database = await createDatabaseOfTest();
   // The clock is 60 days ahead of its course.
   await writeHistory(database, [461, 459, 151, 149]);
   expect(startPruners(database, Date.now() - 60 * DAY_MS)).toEqual([]);
-  await expect.poll(() => agesOf(database, "record_jobs"), { timeout: 30_000 }).toEqual([149]);
-  await expect.poll(() => agesOf(database, "usage_hours"), { timeout: 30_000 }).toEqual([459, 151, 149]);
+  await expect.poll(() => agesOf(database, "record_jobs")).toEqual([149]);
+  await expect.poll(() => agesOf(database, "usage_hours")).toEqual([459, 151, 149]);
 });
 
 test("pruning continues after failures, and one table's failure does not affect others", async () => {
-  const database = await newDatabase();
+  const database = await createDatabaseOfTest();
   await writeHistory(database, [500]);
   await database.query("alter function prune_audit_events rename to prune_elsewhere");
   const failed = startPruners(database);
-  await expect.poll(() => failed.length, { timeout: 30_000 }).toBeGreaterThan(2);
-  await expect.poll(() => agesOf(database, "usage_hours"), { timeout: 30_000 }).toEqual([]);
+  await expect.poll(() => failed.length).toBeGreaterThan(2);
+  await expect.poll(() => agesOf(database, "usage_hours")).toEqual([]);
   expect(new Set(failed)).toEqual(new Set(["prune_audit_events"]));
   await database.query("alter function prune_elsewhere rename to prune_audit_events");
-  await expect.poll(() => agesOf(database, "audit_events"), { timeout: 30_000 }).toEqual([]);
+  await expect.poll(() => agesOf(database, "audit_events")).toEqual([]);
 });

@@ -19,7 +19,6 @@ async function newReplica(): Promise<TestServer> {
   return replica;
 }
 
-/** Returns the granted claims by the tenant's label. */
 async function claimsOf(replica: TestServer): Promise<ReadonlyMap<string, number>> {
   const claims = new Map<string, number>();
   for (const [name, count] of await readMetrics(replica)) {

@@ -37,7 +37,6 @@ afterAll(async () => {
   await database?.drop();
 });
 
-/** A server, gone when the test is. */
 async function start(
   settings: Readonly<Record<string, string>>,
   certificateLookMs?: number,
@@ -68,7 +67,6 @@ function shakeHands(port: number, options: ConnectionOptions): Promise<TLSSocket
   });
 }
 
-/** The status with which the management port answers. */
 function statusOf(server: TestServer, path: string, tls: ClientTls): Promise<number | undefined> {
   return new Promise((resolve, reject) => {
     const request = get({ host: "127.0.0.1", port: server.managementPort, path, agent: false, ...tls });
@@ -177,7 +175,6 @@ describe("with authorities of clients", () => {
 });
 
 describe("files that change", () => {
-  /** Returns the fingerprint of the server's certificate on a port. */
   async function shownOn(server: TestServer, port: (typeof PORTS)[number]): Promise<string> {
     const socket = await shakeHands(server[port], { rejectUnauthorized: false });
     return socket.getPeerCertificate().fingerprint256;

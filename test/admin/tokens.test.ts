@@ -36,7 +36,6 @@ afterEach(() => {
   issuer.answer = undefined;
 });
 
-/** A token of a caller of the tenant. */
 function callerToken(claims: Claims = {}, signing: Parameters<Issuer["token"]>[1] = {}): Promise<string> {
   return issuer.token({ onceward_tenant: tenant.name, ...claims }, signing);
 }

@@ -46,8 +46,9 @@ async function totalsOf({ id }: TestTenant): Promise<{ records: number; bytes: n
   return totals;
 }
 
-/** Counted, and not again for a while: what changes from now on is what replicas add. */
-async function countIsSettled({ id }: TestTenant): Promise<void> {
+/** Counts a tenant, and not again for a while: what changes from now on is what replicas add. */
+async function settleCount({ tenant: { id }, client }: CountedTenant): Promise<void> {
+  await client.lookup(ORDER);
   const settle = () =>
     database.query(
       `update tenant_totals set count_due_at = now() + interval '1 hour'
@@ -55,6 +56,12 @@ async function countIsSettled({ id }: TestTenant): Promise<void> {
       [id],
     );
   await expect.poll(async () => (await settle()).length, PATIENCE).toBe(1);
+}
+
+async function settledTenant(columns: PolicyColumns = {}): Promise<CountedTenant> {
+  const counted = await countedTenant(columns);
+  await settleCount(counted);
+  return counted;
 }
 
 async function claimMany(client: IdempotencyClient, count: number): Promise<void> {
@@ -65,9 +72,7 @@ async function claimMany(client: IdempotencyClient, count: number): Promise<void
 }
 
 test("the totals follow claims, completions and the sweep", async () => {
-  const { tenant, client } = await countedTenant({ key_retention_s: 3600, result_retention_s: 60 });
-  await client.lookup(ORDER);
-  await countIsSettled(tenant);
+  const { tenant, client } = await settledTenant({ key_retention_s: 3600, result_retention_s: 60 });
   await complete(client, { ...success("paid"), metadata: { currency: "€" } });
   await claimMany(client, 9);
   await expect.poll(() => totalsOf(tenant), PATIENCE).toEqual({ records: 10, bytes: 4 + 18 });
@@ -83,9 +88,9 @@ test("the totals follow claims, completions and the sweep", async () => {
 test("counts that a replica had not stored are stored when it stops", async () => {
   const { tenant } = await countedTenant();
   const replica = await newReplica();
-  await connectClient(replica, tenant.apiKey).lookup(ORDER);
-  await countIsSettled(tenant);
-  await claimMany(connectClient(replica, tenant.apiKey), 5);
+  const client = connectClient(replica, tenant.apiKey);
+  await settleCount({ tenant, client });
+  await claimMany(client, 5);
   await replica.stop();
   expect(await totalsOf(tenant)).toMatchObject({ records: 5 });
 });
@@ -108,9 +113,7 @@ test("the totals of more tenants than one statement takes are all stored", async
 });
 
 test("totals that a killed replica left wrong are corrected by the next count", async () => {
-  const { tenant, client } = await countedTenant();
-  await client.lookup(ORDER);
-  await countIsSettled(tenant);
+  const { tenant, client } = await settledTenant();
   const { fencingToken } = await grant(client);
   await client.extendLease({
     ...ORDER,
@@ -128,9 +131,7 @@ test("totals that a killed replica left wrong are corrected by the next count", 
 });
 
 test("a quota holds over all replicas", async () => {
-  const { tenant, client } = await countedTenant({ quota_live_records: 5 });
-  await client.lookup(ORDER);
-  await countIsSettled(tenant);
+  const { tenant, client } = await settledTenant({ quota_live_records: 5 });
   await claimMany(client, 5);
   await expect.poll(() => totalsOf(tenant), PATIENCE).toMatchObject({ records: 5 });
   expect(await errorOf(client.claim(ORDER))).toMatchObject({ reason: "QUOTA_RECORDS" });
@@ -139,17 +140,13 @@ test("a quota holds over all replicas", async () => {
 });
 
 test("batches at once add as many records as the quota has room for", async () => {
-  const { tenant, client } = await countedTenant({ quota_live_records: 10 });
-  await client.lookup(ORDER);
-  await countIsSettled(tenant);
+  const { tenant, client } = await settledTenant({ quota_live_records: 10 });
   await Promise.all([claimMany(client, 1000), claimMany(client, 1000), client.claim(ORDER).catch(() => {})]);
   expect(await countRows(database, tenant)).toBe(10);
 });
 
 test("claims of existing keys are answered while others have reserved the quota", async () => {
-  const { tenant, client } = await countedTenant({ quota_live_records: 10 });
-  await client.lookup(ORDER);
-  await countIsSettled(tenant);
+  const { client } = await settledTenant({ quota_live_records: 10 });
   const keys = Array.from({ length: 9 }, (_, n) => `order-${n}`);
   const claimAll = async () => {
     const items = keys.map((key) => ({
@@ -166,9 +163,7 @@ test("claims of existing keys are answered while others have reserved the quota"
 });
 
 test("freed quota can be used again", async () => {
-  const { tenant, client } = await countedTenant({ quota_live_records: 1 });
-  await client.lookup(ORDER);
-  await countIsSettled(tenant);
+  const { tenant, client } = await settledTenant({ quota_live_records: 1 });
   await grant(client);
   expect(await errorOf(client.claim({ ...ORDER, key: "order-2" }))).toMatchObject({
     reason: "QUOTA_RECORDS",
@@ -185,7 +180,7 @@ test("only tenants with a quota of records or bytes are counted", async () => {
   const unlimited = await createTenant(database);
   await claimMany(connectClient(server, unlimited.apiKey), 3);
   await claimMany(client, 3);
-  await countIsSettled(tenant);
+  await settleCount({ tenant, client });
   expect(await totalsOf(unlimited)).toBeUndefined();
 });
 

@@ -16,7 +16,6 @@ const run = promisify(execFile);
 export interface RunningKafka {
   /** `127.0.0.1:…`. */
   readonly broker: string;
-  /** A client of KafkaJS. */
   readonly kafka: Kafka;
   stop(): Promise<void>;
 }

@@ -84,12 +84,7 @@ test("a bench that loses the service says how to remove what it left", async () 
   const tenant = await world().tenantWithCli();
   const proxy = await startTcpProxy(world().server.grpcPort);
   onTestFinished(() => proxy.close());
-  const bench = cliFor({ grpcPort: proxy.port }, tenant.adminKey).start(
-    "bench",
-    "--duration",
-    "10m",
-    "--yes",
-  );
+  const bench = cliFor({ grpcPort: proxy.port }, tenant.adminKey).start("bench --duration 10m --yes");
   await expect.poll(() => left(tenant).then(({ records }) => records), WAIT).toBeGreaterThan(0);
   proxy.setMode("refuse");
   bench.interrupt();

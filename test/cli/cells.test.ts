@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { createDatabaseOfTest } from "../support/database/database.ts";
 import { newDir } from "../support/new-dir.ts";
-import { cliWith } from "../support/processes/cli.ts";
+import { cliWith, failed } from "../support/processes/cli.ts";
 import { useCliWorld } from "../support/processes/cli-world.ts";
 import { startTestServer } from "../support/servers/server.ts";
 import { createApiKey } from "../support/servers/tenants.ts";
@@ -63,7 +63,7 @@ test("one command asks all cells; a dead one has a row, hides no other, and ends
 test("--all-cells needs profiles with a key of the role, and no other name of a service", async () => {
   const cli = cliWith({ XDG_CONFIG_HOME: await newDir() });
   const none = await cli("operator", "replicas", "--all-cells");
-  expect(none).toMatchObject({ exit: 2, stderr: expect.stringContaining("No profile is a cell") });
+  expect(none).toMatchObject(failed(2, "No profile is a cell"));
   const both = await cli("operator", "replicas", "--all-cells", "--address", "http://localhost:1");
-  expect(both).toMatchObject({ exit: 2, stderr: expect.stringContaining("name one service") });
+  expect(both).toMatchObject(failed(2, "name one service"));
 });

@@ -33,9 +33,7 @@ async function withHistory() {
   await tenant.caller.claim({ namespace: "charges", key: "order-1" });
   const fingerprint = createHash("sha256").update("mail").digest();
   await tenant.caller.claim({ namespace: "mails", key: "mail-1", fingerprint });
-  await expect
-    .poll(async () => (await tenant.cli.json("usage", "show")) as unknown[], { timeout: 30_000 })
-    .toHaveLength(2);
+  await expect.poll(async () => (await tenant.cli.json("usage", "show")) as unknown[]).toHaveLength(2);
   return tenant;
 }
 
@@ -74,7 +72,7 @@ test("keys quality names the suspected defect with evidence, advice and what is 
   );
   // Keys are stored apart from usage, perhaps later.
   await expect
-    .poll(async () => (await cli("keys", "quality", "mails")).stdout, { timeout: 30_000 })
+    .poll(async () => (await cli("keys", "quality", "mails")).stdout)
     .toMatch(
       /^Nothing is suspected\.\n\nNot known yet: A new key for each retry \(needs .*999 more claims\)\.$/m,
     );

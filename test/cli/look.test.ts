@@ -1,6 +1,9 @@
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { MAX_COUNTED } from "../../server/src/admin/records/count-records.ts";
-import { endLeases } from "../support/calls/records.ts";
+import { copyRecord, endLeases } from "../support/calls/records.ts";
+import { seconds } from "../support/calls/verbs.ts";
+import { startTcpProxy } from "../support/network/tcp-proxy.ts";
+import { cliFor, failed } from "../support/processes/cli.ts";
 import { useCliWorld } from "../support/processes/cli-world.ts";
 import { partsOf } from "../support/servers/tenants.ts";
 
@@ -38,15 +41,8 @@ test("a namespace with records and no policy is listed as undeclared", async () 
 test("records are counted by state, of one namespace or of each", async () => {
   const { cli, caller, tenant } = await world().tenantWithCli(HOLD);
   // One more than one statement of the service examines.
-  await world().database.query(
-    `insert into records (tenant_id, namespace, key, state, fencing_token, claim_id, owner, attempt, lease_ms,
-       holds_on_lease_expiry, accepts_ambiguous, key_retention_s, result_retention_s, failure_retention_s,
-       first_claimed_at, claimed_at, lease_expires_at, expires_at, sweep_at)
-     select $1, 'bulk', 'order-' || i, 1, i, 'claim-' || i, '', 1, 1000, true, false, 86400, 86400, 86400,
-       now(), now(), now() + interval '1 hour', now() + interval '1 day', now() + interval '1 day'
-     from generate_series(1, ${MAX_COUNTED + 1}) i`,
-    [tenant.id],
-  );
+  await caller.claim({ namespace: "bulk", key: "order", lease: seconds(900) });
+  await copyRecord(world().database, tenant, "order", { count: MAX_COUNTED, keySql: "'order-' || n" });
   for (const key of ["payout-1", "payout-2"]) await caller.claim({ namespace: "payouts", key });
   await endLeases(world().database, tenant, "payout-1");
   expect((await cli("records", "count", "payouts", "--wide")).stdout).toMatch(
@@ -71,9 +67,8 @@ test("records are filtered by owner, fingerprint and the end of their lease", as
     ((await cli.json("records", "list", ...filter)) as { key: string }[]).map(({ key }) => key);
   expect(await keys("--owner", "worker-2")).toEqual(["payout-2"]);
   expect(await keys("--fingerprint", "07".repeat(32))).toEqual(["payout-2"]);
-  expect(await keys("--lease-expired-before", new Date(Date.now() + 1000).toISOString())).toEqual([
-    "payout-1",
-  ]);
+  const soon = new Date(Date.now() + 1000).toISOString();
+  expect(await keys("--lease-expired-before", soon)).toEqual(["payout-1"]);
   expect(await keys("--state", "ambiguous", "--lease-expired-before", "1h")).toEqual([]);
   expect(await cli("records", "list", "--fingerprint", "07")).toMatchObject({ exit: 2 });
 });
@@ -117,17 +112,8 @@ test("keys list shows when a key was last used", async () => {
 test("operator usage shows a tenant's records beside its quota", async () => {
   const { caller, tenant } = await world().tenantWithCli();
   const operator = await world().operatorCli();
-  await operator(
-    "operator",
-    "tenants",
-    "limits",
-    tenant.name,
-    "--live-records",
-    "1000",
-    "--stored-bytes",
-    "5GiB",
-    "--yes",
-  );
+  const limits = ["--live-records", "1000", "--stored-bytes", "5GiB", "--yes"];
+  await operator("operator tenants limits", tenant.name, ...limits);
   await caller.claim({ namespace: "charges", key: "order-1" });
   const row = async () => (await operator("operator", "usage", tenant.name, "--wide")).stdout.split("\n");
   await expect
@@ -137,4 +123,59 @@ test("operator usage shows a tenant's records beside its quota", async () => {
         new RegExp(`^${tenant.name} +\\S+ +\\S+ +1 +0 +\\S+ +1 of 1000 +\\d+ of 5368709120 `),
       ),
     );
+});
+
+/** A process on a busy machine loads the program for seconds. */
+const WAIT = { timeout: 40_000 };
+
+async function withAmbiguous() {
+  const tenant = await world().tenantWithCli(HOLD);
+  for (const namespace of ["charges", "payouts"])
+    await tenant.caller.claim({ namespace, key: `${namespace}-1` });
+  await endLeases(world().database, tenant.tenant, "payouts-1");
+  return tenant;
+}
+
+test("watch --once prints usage, ambiguous records and unfinished jobs of its scope", async () => {
+  const { cli } = await withAmbiguous();
+  const changed = await cli("namespaces set payouts --key-retention 9d --apply-to-existing --yes");
+  expect(changed).toMatchObject({ exit: 0 });
+  const look = (...args: string[]) => cli.json("watch", "--once", ...args);
+  await expect
+    .poll(() => look())
+    .toMatchObject({ namespace: "", hour: { claims: "2", granted: "2", fenced: "0" } });
+  expect(await look()).toMatchObject({
+    ambiguousRecords: 1,
+    hasMoreAmbiguous: false,
+    ambiguousSince: expect.stringMatching(/Z$/),
+    jobs: [{ kind: "KIND_RESTAMP", namespace: "payouts" }],
+  });
+  expect(await look("charges")).toMatchObject({ hour: { claims: "1" }, ambiguousRecords: 0, jobs: [] });
+  const { stdout } = await cli("watch", "--once", "payouts");
+  expect(stdout).toMatch(
+    /this hour 1 claims: 1 granted, .*; ambiguous records 1 since \d{4}-.*Z\n {2}job \d+ waiting: /,
+  );
+});
+
+test("watch looks again until Ctrl-C, also while the service is unreachable", async () => {
+  const { adminKey } = await withAmbiguous();
+  const proxy = await startTcpProxy(world().server.grpcPort);
+  onTestFinished(() => proxy.close());
+  const watch = cliFor({ grpcPort: proxy.port }, adminKey).start("watch", "--interval", "1s", "--json");
+  const lines = () => watch.printed.stdout.split("\n").filter((line) => JSON.parse(line || "null"));
+  await expect.poll(() => lines().length, WAIT).toBeGreaterThan(1);
+  proxy.setMode("refuse");
+  await expect.poll(() => watch.printed.stderr, WAIT).toContain('"exitCode":3');
+  const before = lines().length;
+  proxy.setMode("forward");
+  await expect.poll(() => lines().length, WAIT).toBeGreaterThan(before);
+  watch.interrupt();
+  expect(await watch.ended).toBe("SIGINT");
+});
+
+test("watch ends if its only look fails, or if the key is refused", async () => {
+  expect(await cliFor({ grpcPort: 1 }, "ow_any")("watch", "--once")).toMatchObject({ exit: 3, stdout: "" });
+  const wrong = cliFor(world().server, "ow_0000000000000000_wrong");
+  expect(await wrong("watch")).toMatchObject(failed(1, "CREDENTIAL_INVALID"));
+  expect(await wrong("watch", "--interval", "10ms")).toMatchObject(failed(2, "1s to 1h"));
 });

@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import { errorOf } from "../support/calls/errors.ts";
 import { seconds } from "../support/calls/verbs.ts";
 import { runRecordJobs } from "../support/database/jobs.ts";
+import { failed } from "../support/processes/cli.ts";
 import { useCliWorld } from "../support/processes/cli-world.ts";
 
 const world = useCliWorld({ ONCEWARD_USAGE_FLUSH: "100ms" });
@@ -54,26 +55,10 @@ test("only the given fields are set; inherit unsets them again", async () => {
 test("every field of a policy can be set, of a namespace and of the tenant", async () => {
   const { cli, namespace, admin } = await withRecords(0);
   const fields = [
-    "--key-retention",
-    "10d",
-    "--result-retention",
-    "5d",
-    "--failure-retention",
-    "1h",
-    "--default-lease",
-    "10s",
-    "--max-lease",
-    "1m",
-    "--on-lease-expiry",
-    "hold",
-    "--max-result-bytes",
-    "1000",
-    ...["--provider-link", "https://pay.example/{key}"],
-    "--late-keys",
-    "require-time",
-    "--require-fingerprint",
-    "true",
-  ];
+    "--key-retention 10d --result-retention 5d --failure-retention 1h --default-lease 10s --max-lease 1m",
+    "--on-lease-expiry hold --max-result-bytes 1000 --provider-link https://pay.example/{key}",
+    "--late-keys require-time --require-fingerprint true",
+  ].flatMap((line) => line.split(" "));
   const policy = {
     keyRetention: seconds(864_000),
     resultRetention: seconds(432_000),
@@ -96,9 +81,7 @@ test("a change of late_keys is previewed with the week's claims that it would ha
   const { cli } = await withRecords(2);
   const set = ["namespaces", "set", "charges", "--late-keys", "refuse", "--dry-run"];
   // Usage is stored now and then.
-  await expect
-    .poll(async () => (await cli(...set)).stdout, { timeout: 30_000 })
-    .toMatch(/claims of the last 7d +2\n/);
+  await expect.poll(async () => (await cli(...set)).stdout).toMatch(/claims of the last 7d +2\n/);
   const { stdout } = await cli(...set);
   expect(stdout).toMatch(/late keys +run +→ refuse/);
   expect(stdout).toMatch(/time of the key unknown +2 +require-time refuses these\n$/);
@@ -177,10 +160,9 @@ test("a namespace with live records is deleted only with --force", async () => {
   const { cli } = await withRecords(1);
   await cli(...SET, "--yes");
   expect((await cli("namespaces", "list", "--wide")).stdout).toMatch(/^charges +7d +24h +reclaim /m);
-  expect(await cli("namespaces", "delete", "charges", "--yes")).toMatchObject({
-    exit: 1,
-    stderr: expect.stringContaining("NAMESPACE_NOT_EMPTY"),
-  });
+  expect(await cli("namespaces", "delete", "charges", "--yes")).toMatchObject(
+    failed(1, "NAMESPACE_NOT_EMPTY"),
+  );
   expect(await cli("namespaces", "delete", "charges", "--force", "--yes")).toMatchObject({ exit: 0 });
   expect(await cli("namespaces", "show", "charges")).toMatchObject({ exit: 4 });
 });

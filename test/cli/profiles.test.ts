@@ -3,7 +3,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { makeCertificate, tlsSettings } from "../support/network/certificates.ts";
 import { startTcpProxy } from "../support/network/tcp-proxy.ts";
 import { newDir } from "../support/new-dir.ts";
-import { cliFor, cliWith } from "../support/processes/cli.ts";
+import { cliFor, cliWith, failed } from "../support/processes/cli.ts";
 import { useCliWorld } from "../support/processes/cli-world.ts";
 import { startTestServer } from "../support/servers/server.ts";
 import { createApiKey, partsOf } from "../support/servers/tenants.ts";
@@ -23,7 +23,6 @@ async function withProfiles() {
   return { cli: cliWith(env), address, set };
 }
 
-/** Profiles with the keys of a caller, an administrator and an operator. */
 async function withEveryKey() {
   const profiles = await withProfiles();
   const tenant = await world().tenantWithCli();
@@ -45,10 +44,9 @@ test("each command uses the profile's key of the role that it needs", async () =
 test("a refusal of the environment's key names the variable, and one of a profile's key does not", async () => {
   const { tenant } = await world().tenantWithCli();
   const withEnvironment = cliFor(world().server, tenant.apiKey);
-  expect(await withEnvironment("tenant", "show")).toMatchObject({
-    exit: 1,
-    stderr: expect.stringMatching(/^onceward: ROLE_DENIED: .* environment variable ONCEWARD_API_KEY, .*\n$/),
-  });
+  expect(await withEnvironment("tenant", "show")).toMatchObject(
+    failed(1, /^onceward: ROLE_DENIED: .* environment variable ONCEWARD_API_KEY, .*\n$/),
+  );
   const ofProfile = await withProfiles();
   await ofProfile.set(tenant.apiKey, "--address", ofProfile.address);
   const { stderr } = await ofProfile.cli("tenant", "show");
@@ -99,10 +97,7 @@ test("a key without a role is for every command, and replaces the profile's othe
   const { cli, adminKey, address, set } = await withEveryKey();
   await set(adminKey, "--address", address);
   expect(await cli("tenant", "show")).toMatchObject({ exit: 0 });
-  expect(await cli("operator", "info")).toMatchObject({
-    exit: 1,
-    stderr: expect.stringContaining("ROLE_DENIED"),
-  });
+  expect(await cli("operator", "info")).toMatchObject(failed(1, "ROLE_DENIED"));
 });
 
 test("a command whose role has no key says which one to add", async () => {
@@ -194,13 +189,8 @@ test("completion is silent if the service is unreachable, does not answer, or re
   proxy.setMode("swallow");
   const ports = [1, proxy.port, world().server.grpcPort];
   for (const grpcPort of ports) {
-    const ended = await cliFor({ grpcPort }, "ow_0000000000000000_wrong")(
-      "completion-words",
-      "--",
-      "records",
-      "show",
-      "",
-    );
+    const wrong = cliFor({ grpcPort }, "ow_0000000000000000_wrong");
+    const ended = await wrong("completion-words -- records show", "");
     expect(ended).toMatchObject({ exit: 0, stderr: "" });
     expect(ended.stdout).not.toContain("charges");
   }
@@ -227,12 +217,11 @@ test("login asks for a key, checks it, and stores it under its role in the profi
   expect(await cli.json("profile", "show")).toMatchObject({
     ...{ name: "other", inUse: true, address, keys: [{ role: "admin" }, { role: "operator" }] },
   });
-  expect((await stat(`${((await cli.json("profile", "show")) as { file: string }).file}`)).mode & 0o777).toBe(
-    0o600,
-  );
+  const { file } = (await cli.json("profile", "show")) as { file: string };
+  expect((await stat(file)).mode & 0o777).toBe(0o600);
 
   const unknown = await cli.answering(type("ow_0000000000000000_no"), "login", "third", "--address", address);
-  expect(unknown).toMatchObject({ exit: 1, stderr: expect.stringContaining("CREDENTIAL_INVALID") });
+  expect(unknown).toMatchObject(failed(1, "CREDENTIAL_INVALID"));
   expect(await cli("profile", "show", "third")).toMatchObject({ exit: 4 });
-  expect(await cli("login")).toMatchObject({ exit: 2, stderr: expect.stringContaining("--api-key-stdin") });
+  expect(await cli("login")).toMatchObject(failed(2, "--api-key-stdin"));
 });

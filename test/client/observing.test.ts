@@ -23,7 +23,6 @@ async function newOnceward(options: ClientOptions): Promise<Onceward> {
   return onceward;
 }
 
-/** A client, and the events that it told. */
 async function newObserved(): Promise<{ onceward: Onceward; events: OncewardEvent[] }> {
   const events: OncewardEvent[] = [];
   return { onceward: await newOnceward({ onEvent: (event) => events.push(event) }), events };

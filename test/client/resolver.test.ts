@@ -5,7 +5,7 @@ import { type ResolverOptions, resolveAmbiguous, startResolver } from "@onceward
 import { Record_State, type RecordMessage } from "@onceward/client/proto";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { createWorld } from "../support/calls/admin.ts";
-import { endLeases } from "../support/calls/records.ts";
+import { ageRecords, endLeases } from "../support/calls/records.ts";
 import { useServer } from "../support/servers/use-server.ts";
 
 const { database, server } = useServer();
@@ -125,6 +125,26 @@ test("a record that is still open is not asked about before its time, and new re
   expect(resolve.mock.calls.map(([{ key }]) => key)).toEqual(["order-1", "order-2"]);
 });
 
+test("a record whose resolve hangs or does not know waits its turn, and others are settled", async () => {
+  const { start, recordOf, tenant, die } = await newWorld("hangs", "unknown");
+  await ageRecords(database, tenant, 3600);
+  const onFailed = vi.fn();
+  const answers: Record<string, Promise<never> | client.Resolution> = {
+    hangs: new Promise(() => {}),
+    unknown: unknown(),
+  };
+  const resolve = vi.fn<client.Resolve>(({ key }) => answers[key] ?? happened("paid"));
+  start({ resolve, onFailed, concurrency: 1, resolveTimeoutMs: 100 });
+  for (const key of ["order-1", "order-2", "order-3"]) {
+    await die(key);
+    const settled = async () => (await recordOf(key))?.state === Record_State.COMPLETED;
+    await vi.waitUntil(settled, WITHIN_MS);
+  }
+  expect(onFailed.mock.calls).toMatchObject([[{ name: "TimeoutError" }]]);
+  const asked = resolve.mock.calls.map(([{ key }]) => key);
+  expect(asked.sort()).toEqual(["hangs", "order-1", "order-2", "order-3", "unknown"]);
+});
+
 test.each(["close", "signal", "client"])(
   "ended by its %s, a resolver gives back what it claimed, also if resolve hangs",
   async (by) => {
@@ -182,13 +202,8 @@ test("a dead resolver's lock lapses, and does not become ambiguous", async () =>
 test("a listed record that another pass holds is still open", async () => {
   const { onceward, admin } = await newWorld("order-1");
   const listed = await admin.listRecords({ namespace, state: Record_State.AMBIGUOUS });
-  const held = {
-    namespace,
-    key: "order-1",
-    acceptAmbiguous: true,
-    fingerprint: client.fingerprintOf("order-1"),
-  };
-  await onceward.calls.claim({ ...held, keyCreatedAt: timestampNow() });
+  const held = { namespace, key: "order-1", fingerprint: client.fingerprintOf("order-1") };
+  await onceward.calls.claim({ ...held, acceptAmbiguous: true, keyCreatedAt: timestampNow() });
   const stale = { listRecords: async () => listed };
   const counts = await resolveAmbiguous({ onceward, admin: stale, namespace, resolve: didNotHappen });
   expect(counts).toEqual({ settled: 0, open: 1, failed: 0 });

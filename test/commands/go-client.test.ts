@@ -74,52 +74,48 @@ if (environment.kind === "missing") {
   process.stderr.write(`The Go client's module is skipped: ${environment.why}.\n`);
 }
 
+/** Runs a test if Go is there. */
+const testWithGo = (title: string, run: () => Promise<void>) =>
+  test.runIf(dir)(title, { timeout: GO_TIMEOUT_MS }, run);
+
 afterAll(async () => {
   if (environment.kind === "ready") await environment.remove();
 });
 
-test.runIf(dir)(
-  "the programs of the README replay, outside the repository",
-  { timeout: GO_TIMEOUT_MS },
-  async () => {
-    const dev = await startDev(await createWorkplaceWithCluster());
-    const printed: string[] = [];
-    for (const program of await codeBlocks(README, "go")) {
-      const isTest = program.includes("_test\n");
-      const file = join(dir, isTest ? "readme_test.go" : "main.go");
-      await writeFile(file, program.replace("127.0.0.1:50051", new URL(dev.grpcUrl).host));
-      await go(dir, ["mod", "tidy"]);
-      const args = isTest ? ["test", "readme_test.go"] : ["run", "main.go"];
-      const stdout = await go(dir, args, { ONCEWARD_API_KEY: dev.callerKey });
-      printed.push(...stdout.trim().split("\n"));
-    }
-    const first = "ch_1 by the first <nil>";
-    expect(printed.slice(0, 5)).toEqual([first, first, "true <nil>", "true", "true too expensive"]);
-    const charged = "201 charged in attempt 1";
-    expect(printed.slice(5, 7).map((line) => line.trim())).toEqual([charged, `${charged} true`]);
-    expect(printed[7]).toMatch(/^ok/);
-    await pressCtrlC(dev);
-  },
-);
-
-test.runIf(dir)(
-  "the tutorial's program charges once, and again after a crash",
-  { timeout: GO_TIMEOUT_MS },
-  async () => {
-    const dev = await startDev(await createWorkplaceWithCluster());
-    const program = await firstBlock("clients/tutorial.md", "go");
-    await writeFile(join(dir, "charge.go"), program.replace("http://localhost:50051", dev.grpcUrl));
+testWithGo("the programs of the README replay, outside the repository", async () => {
+  const dev = await startDev(await createWorkplaceWithCluster());
+  const printed: string[] = [];
+  for (const program of await codeBlocks(README, "go")) {
+    const isTest = program.includes("_test\n");
+    const file = join(dir, isTest ? "readme_test.go" : "main.go");
+    await writeFile(file, program.replace("127.0.0.1:50051", new URL(dev.grpcUrl).host));
     await go(dir, ["mod", "tidy"]);
-    const charge = (...args: readonly string[]) =>
-      go(dir, ["run", "charge.go", ...args], { ONCEWARD_API_KEY: dev.callerKey });
-    expect(await charge("order-1")).toBe("charging order-1, attempt 1\nch_1 <nil>\n");
-    expect(await charge("order-1")).toBe("ch_1 <nil>\n");
-    await expect(charge("order-2", "crash")).rejects.toThrow();
-    expect(await charge("order-2")).toBe("charging order-2, attempt 2\nch_2 <nil>\n");
-    await rm(join(dir, "charge.go"));
-    await pressCtrlC(dev);
-  },
-);
+    const args = isTest ? ["test", "readme_test.go"] : ["run", "main.go"];
+    const stdout = await go(dir, args, { ONCEWARD_API_KEY: dev.callerKey });
+    printed.push(...stdout.trim().split("\n"));
+  }
+  const first = "ch_1 by the first <nil>";
+  expect(printed.slice(0, 5)).toEqual([first, first, "true <nil>", "true", "true too expensive"]);
+  const charged = "201 charged in attempt 1";
+  expect(printed.slice(5, 7).map((line) => line.trim())).toEqual([charged, `${charged} true`]);
+  expect(printed[7]).toMatch(/^ok/);
+  await pressCtrlC(dev);
+});
+
+testWithGo("the tutorial's program charges once, and again after a crash", async () => {
+  const dev = await startDev(await createWorkplaceWithCluster());
+  const program = await firstBlock("clients/tutorial.md", "go");
+  await writeFile(join(dir, "charge.go"), program.replace("http://localhost:50051", dev.grpcUrl));
+  await go(dir, ["mod", "tidy"]);
+  const charge = (...args: readonly string[]) =>
+    go(dir, ["run", "charge.go", ...args], { ONCEWARD_API_KEY: dev.callerKey });
+  expect(await charge("order-1")).toBe("charging order-1, attempt 1\nch_1 <nil>\n");
+  expect(await charge("order-1")).toBe("ch_1 <nil>\n");
+  await expect(charge("order-2", "crash")).rejects.toThrow();
+  expect(await charge("order-2")).toBe("charging order-2, attempt 2\nch_2 <nil>\n");
+  await rm(join(dir, "charge.go"));
+  await pressCtrlC(dev);
+});
 
 /** The one call of the first page, with what it speaks of: a provider that counts what it charged. */
 const programOf = (call: string) => `package main
@@ -156,34 +152,25 @@ ${call}
 }
 `;
 
-test.runIf(dir)(
-  "the one call of the repository's first page charges once in two processes",
-  { timeout: GO_TIMEOUT_MS },
-  async () => {
-    const dev = await startDev(await createWorkplaceWithCluster());
-    const call = (await firstBlock("README.md", "go")).replace("http://localhost:50051", dev.grpcUrl);
-    await writeFile(join(dir, "main.go"), programOf(call));
-    await go(dir, ["mod", "tidy"]);
-    const once = () => go(dir, ["run", "main.go"], { ONCEWARD_API_KEY: dev.callerKey });
-    expect(await once()).toBe("100 43 1 <nil>\n");
-    expect(await once()).toBe("100 43 0 <nil>\n");
-    await pressCtrlC(dev);
-  },
-);
+testWithGo("the one call of the repository's first page charges once in two processes", async () => {
+  const dev = await startDev(await createWorkplaceWithCluster());
+  const call = (await firstBlock("README.md", "go")).replace("http://localhost:50051", dev.grpcUrl);
+  await writeFile(join(dir, "main.go"), programOf(call));
+  await go(dir, ["mod", "tidy"]);
+  const once = () => go(dir, ["run", "main.go"], { ONCEWARD_API_KEY: dev.callerKey });
+  expect(await once()).toBe("100 43 1 <nil>\n");
+  expect(await once()).toBe("100 43 0 <nil>\n");
+  await pressCtrlC(dev);
+});
 
-test.runIf(dir)(
-  "the Go client passes every case that its language has",
-  { timeout: GO_TIMEOUT_MS },
-  async () => {
-    const cases = loadFamilies().flatMap((family) => family.cases);
-    const verdicts = await runCases(goAdapter(), cases);
-    expect(verdicts.filter(({ differences }) => differences.length > 0)).toEqual([]);
-  },
-);
+testWithGo("the Go client passes every case that its language has", async () => {
+  const cases = loadFamilies().flatMap((family) => family.cases);
+  const verdicts = await runCases(goAdapter(), cases);
+  expect(verdicts.filter(({ differences }) => differences.length > 0)).toEqual([]);
+});
 
-test.runIf(dir)(
+testWithGo(
   "the Go sources pass gofmt, vet, staticcheck and their own tests with the race detector",
-  { timeout: GO_TIMEOUT_MS },
   async () => {
     const { stdout } = await run("gofmt", ["-l", "."], { cwd: GO_CLIENT });
     expect(stdout).toBe("");
@@ -193,7 +180,7 @@ test.runIf(dir)(
   },
 );
 
-test.runIf(dir)("the generated messages are those of proto/", { timeout: GO_TIMEOUT_MS }, async () => {
+testWithGo("the generated messages are those of proto/", async () => {
   const copy = await mkdtemp(join(tmpdir(), "ow-go-proto-"));
   try {
     await cp(join(ROOT, "proto"), join(copy, "proto"), { recursive: true });
@@ -208,41 +195,32 @@ test.runIf(dir)("the generated messages are those of proto/", { timeout: GO_TIME
   }
 });
 
-test.runIf(dir)(
-  "the inbox handles a message once and completes claims, with database/sql and pgx",
-  { timeout: GO_TIMEOUT_MS },
-  async () => {
-    await withPostgres(async (url) => {
-      const inbox = join(GO_CLIENT, "inboxtest");
-      await go(inbox, ["vet", "./..."]);
-      await goTest(inbox, ["-race", "-count=1", "./..."], { INBOX_TEST_DATABASE: url });
-    });
-  },
-);
+testWithGo("the inbox handles a message once and completes claims, with database/sql and pgx", async () => {
+  await withPostgres(async (url) => {
+    const inbox = join(GO_CLIENT, "inboxtest");
+    await go(inbox, ["vet", "./..."]);
+    await goTest(inbox, ["-race", "-count=1", "./..."], { INBOX_TEST_DATABASE: url });
+  });
+});
 
-test.runIf(dir)(
-  "the guides have each snippet in Go, too, and it does what its page says",
-  { timeout: GO_TIMEOUT_MS },
-  async () => {
-    const guides = join(dir, "guides");
-    await mkdir(guides);
-    const pages = await writeGoSnippets(guides);
-    expect(pages.go).toEqual(pages.typescript);
-    const { stdout } = await run("gofmt", ["-l", "."], { cwd: guides });
-    expect(stdout).toBe("");
-    const [pgx = ""] =
-      /github.com\/jackc\/pgx\/v5 v\S+/.exec(await readFile(join(GO_CLIENT, "inboxtest/go.mod"), "utf8")) ??
-      [];
-    await go(dir, ["mod", "edit", `-require=${pgx.replace(" ", "@")}`]);
-    await go(dir, ["mod", "tidy"]);
-    await go(guides, ["vet", "."]);
-    await withPostgres(async (url) => {
-      await goTest(guides, ["-count=1", "."], { DATABASE_URL: url });
-    });
-  },
-);
+testWithGo("the guides have each snippet in Go, too, and it does what its page says", async () => {
+  const guides = join(dir, "guides");
+  await mkdir(guides);
+  const pages = await writeGoSnippets(guides);
+  expect(pages.go).toEqual(pages.typescript);
+  const { stdout } = await run("gofmt", ["-l", "."], { cwd: guides });
+  expect(stdout).toBe("");
+  const [pgx = ""] =
+    /github.com\/jackc\/pgx\/v5 v\S+/.exec(await readFile(join(GO_CLIENT, "inboxtest/go.mod"), "utf8")) ?? [];
+  await go(dir, ["mod", "edit", `-require=${pgx.replace(" ", "@")}`]);
+  await go(dir, ["mod", "tidy"]);
+  await go(guides, ["vet", "."]);
+  await withPostgres(async (url) => {
+    await goTest(guides, ["-count=1", "."], { DATABASE_URL: url });
+  });
+});
 
-test.runIf(dir)("the examples have each effect once", { timeout: GO_TIMEOUT_MS }, async () => {
+testWithGo("the examples have each effect once", async () => {
   const examples = join(GO_CLIENT, "examples");
   await go(examples, ["vet", "./..."]);
   const dev = await startDev(await createWorkplaceWithCluster());

@@ -26,7 +26,6 @@ const MAY_DOWNLOAD = process.env.ONCEWARD_TEST_DOWNLOADS === "true";
 /** A first build downloads some 30 MB and compiles 200 classes: 90 s on two busy cores, and more than 270 s on two that are oversubscribed. */
 const BUILD_TIMEOUT_MS = MAY_DOWNLOAD ? 900_000 : 270_000;
 
-/** Returns whether `mvn` is installed and new enough. */
 function hasMaven(): Promise<boolean> {
   return run("mvn", ["--version"], { timeout: VERSION_TIMEOUT_MS }).then(
     ({ stdout }) => VERSION.test(stdout),

@@ -46,7 +46,6 @@ async function createInstallation() {
   };
 }
 
-/** Returns how a replica answers a claim with an API key. */
 async function claimAt(server: Parameters<typeof connectClient>[0], apiKey: string): Promise<string> {
   const client = connectClient(server, apiKey);
   return client.claim({ ...ORDER, key: "order-1" }).then(

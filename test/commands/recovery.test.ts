@@ -125,7 +125,6 @@ async function follow(workplace: Workplace, steps: readonly Step[]): Promise<voi
   }
 }
 
-/** Opens a database, and starts a replica on it. */
 async function serve(url: string) {
   const database = openDatabase(url);
   onTestFinished(() => database.close());

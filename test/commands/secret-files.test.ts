@@ -18,7 +18,6 @@ beforeEach(async () => {
   workplace = await createWorkplace();
 });
 
-/** Writes a file of this test, and returns its path. */
 async function fileWith(contents: string | Buffer): Promise<string> {
   const file = join(workplace.dir, `secret-${crypto.randomUUID()}`);
   await writeFile(file, contents);

@@ -3,6 +3,7 @@ import { fileURLToPath } from "node:url";
 import pg from "pg";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { connectClient, type IdempotencyClient } from "../support/calls/clients.ts";
+import { copyRecord } from "../support/calls/records.ts";
 import { grant, ORDER, success } from "../support/calls/verbs.ts";
 import { type OpenDatabase, openDatabase } from "../support/database/database.ts";
 import { useOwnPostgres } from "../support/database/own-postgres.ts";
@@ -12,23 +13,6 @@ import { findPreviousVersion, layOutVersion } from "../support/processes/previou
 import { TEST_PEPPER } from "../support/servers/server.ts";
 import { SERVER_PROGRAM, startServerProcess } from "../support/servers/server-process.ts";
 import { createTenant } from "../support/servers/tenants.ts";
-
-/** Copies the record of a key many times, under other keys, in the schema of any version. */
-async function multiplyRecord(database: OpenDatabase, key: string, copies: number): Promise<void> {
-  const [columns] = await database.query<{ names: string }>(`
-    select string_agg(quote_ident(attname), ', ') as names
-      from pg_attribute
-     where attrelid = 'records'::regclass
-       and attnum > 0
-       and not attisdropped
-       and attgenerated = ''
-       and attname <> 'key'`);
-  const names = columns?.names;
-  await database.query(
-    `insert into records (key, ${names}) select 'copy-' || n, ${names} from records, generate_series(1, $2::int) n where key = $1`,
-    [key, copies],
-  );
-}
 
 const MAIN = fileURLToPath(new URL("../../server/src/main.ts", import.meta.url));
 
@@ -126,15 +110,15 @@ async function installPreviousVersion() {
     return typeCommands(workplace, url, main, commands);
   }
   expect(await type(old.main, ["onceward-server migrate"])).toMatchObject([{ exit: 0 }]);
-  const { apiKey } = await createTenant(database);
+  const tenant = await createTenant(database);
   async function start(program: readonly string[]) {
     const server = await startServerProcess(url, {}, program);
     onTestFinished(() => server.end());
-    return { server, client: connectClient(server, apiKey) };
+    return { server, client: connectClient(server, tenant.apiKey) };
   }
   const before = await start([old.main, "serve"]);
   await finish(before.client, "finished-before");
-  await multiplyRecord(database, "finished-before", RECORDS);
+  await copyRecord(database, tenant, "finished-before", { count: RECORDS, keySql: "'copy-' || n" });
   return { old, url, database, type, start, before };
 }
 

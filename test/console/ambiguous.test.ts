@@ -3,34 +3,29 @@ import type { Locator } from "playwright-core";
 import { expect, test } from "vitest";
 import { Policy_OnLeaseExpiry } from "../../clients/typescript/src/gen/onceward/v1/policy_pb.ts";
 import { Record_State, Result_Kind } from "../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
-import { connectAdmin } from "../support/calls/admin.ts";
-import { connectClient } from "../support/calls/clients.ts";
 import { ageRecords, endLeases } from "../support/calls/records.ts";
 import { bytes, grant } from "../support/calls/verbs.ts";
 import { expectAccessible } from "../support/console/accessibility.ts";
 import { describeInBrowser } from "../support/console/chromium.ts";
-import { expectNoSidewaysScroll } from "../support/console/layout.ts";
+import { expectFits } from "../support/console/layout.ts";
 import { openConsole, untilLoaded, visit } from "../support/console/open-console.ts";
 import { screenshot } from "../support/console/screenshots.ts";
 import { useConsole } from "../support/console/use-console.ts";
-import { createApiKey, createTenant, partsOf } from "../support/servers/tenants.ts";
+import { partsOf } from "../support/servers/tenants.ts";
 
 const NAMESPACE = "payouts";
 
 describeInBrowser("The queue of ambiguous records", () => {
-  const { server, database } = useConsole();
+  const { server, database, administeredTenant } = useConsole();
 
   /** Creates a tenant whose workers died after a checkpoint; the first key has waited for the longest time. */
   async function ambiguousTenant(keys: readonly string[]) {
-    const tenant = await createTenant(database);
-    const adminKey = await createApiKey(database, { tenantId: tenant.id, role: "TENANT_ADMIN" });
-    const admin = connectAdmin(server, adminKey);
+    const { tenant, adminKey, admin, caller } = await administeredTenant();
     await admin.updateNamespace({
       namespace: { name: NAMESPACE, policy: { onLeaseExpiry: Policy_OnLeaseExpiry.HOLD } },
       updateMask: { paths: ["policy.on_lease_expiry"] },
       allowMissing: true,
     });
-    const caller = connectClient(server, tenant.apiKey);
     for (const [index, key] of keys.entries()) {
       const { fencingToken } = await grant(caller, {
         namespace: NAMESPACE,
@@ -190,9 +185,7 @@ describeInBrowser("The queue of ambiguous records", () => {
 
     await page.goto("/console/ambiguous");
     await untilLoaded(page);
-    await page.setViewportSize({ width: 320, height: 800 });
-    await expectNoSidewaysScroll(page);
-    await screenshot(page, "ambiguous-320");
+    await expectFits(page, 320, "ambiguous-320");
   });
 
   test("all but three of 52 payouts are resolved with eight clicks, or with the keyboard", async () => {

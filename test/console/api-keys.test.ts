@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { connectAdmin } from "../support/calls/admin.ts";
 import { expectAccessible } from "../support/console/accessibility.ts";
 import { describeInBrowser } from "../support/console/chromium.ts";
-import { expectNoSidewaysScroll } from "../support/console/layout.ts";
+import { expectFits } from "../support/console/layout.ts";
 import { openConsole, untilLoaded, visit } from "../support/console/open-console.ts";
 import { screenshot } from "../support/console/screenshots.ts";
 import { seedOfRun } from "../support/console/seed.ts";
@@ -48,8 +48,7 @@ describeInBrowser("The screen API keys", () => {
     await untilLoaded(page);
     await page.getByRole("row").filter({ hasText: "on call" }).waitFor();
     expect(await page.content()).not.toContain(secret);
-    await page.setViewportSize({ width: 320, height: 800 });
-    await expectNoSidewaysScroll(page);
+    await expectFits(page, 320);
   });
 
   test("rotates a key in steps, from the state of both keys", async () => {

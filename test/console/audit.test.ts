@@ -5,7 +5,7 @@ import { AuditEvent_Outcome } from "../../clients/typescript/src/gen/onceward/v1
 import { connectAdmin, connectOperator } from "../support/calls/admin.ts";
 import { expectAccessible } from "../support/console/accessibility.ts";
 import { describeInBrowser } from "../support/console/chromium.ts";
-import { expectNoSidewaysScroll } from "../support/console/layout.ts";
+import { expectFits } from "../support/console/layout.ts";
 import { openConsole, untilLoaded, visit } from "../support/console/open-console.ts";
 import { screenshot } from "../support/console/screenshots.ts";
 import { seedOfRun } from "../support/console/seed.ts";
@@ -110,9 +110,7 @@ describeInBrowser("The screen Audit", () => {
     await page.getByRole("button", { name: "Clear" }).click();
     await untilLoaded(page);
     await screenshot(page, "audit-tenant");
-    await page.setViewportSize({ width: 320, height: 800 });
-    await expectNoSidewaysScroll(page);
-    await screenshot(page, "audit-narrow");
+    await expectFits(page, 320, "audit-narrow");
   });
 
   test("an operator sees all tenants or one, and learns when a file is cut", async () => {

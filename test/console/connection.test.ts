@@ -1,16 +1,14 @@
 import { expect, test } from "vitest";
 import { connectOperator } from "../support/calls/admin.ts";
-import { connectClient } from "../support/calls/clients.ts";
 import { expectAccessible } from "../support/console/accessibility.ts";
 import { describeInBrowser } from "../support/console/chromium.ts";
 import { openConsole } from "../support/console/open-console.ts";
 import { screenshot } from "../support/console/screenshots.ts";
 import { seedOfRun } from "../support/console/seed.ts";
 import { useConsole } from "../support/console/use-console.ts";
-import { createApiKey, createTenant } from "../support/servers/tenants.ts";
 
 describeInBrowser("The page", () => {
-  const { server, database } = useConsole();
+  const { server, database, administeredTenant } = useConsole();
 
   test("says that the server does not answer, shows nothing as good, and recovers automatically", async () => {
     const { operatorKey } = seedOfRun();
@@ -75,13 +73,12 @@ describeInBrowser("The page", () => {
   });
 
   test("says that the tenant is suspended, and follows when it is resumed", async () => {
-    const tenant = await createTenant(database);
-    const key = await createApiKey(database, { tenantId: tenant.id, role: "TENANT_ADMIN" });
+    const { tenant, adminKey: key, caller } = await administeredTenant();
     const operator = connectOperator(server, seedOfRun().operatorKey);
-    await connectClient(server, tenant.apiKey).claim({ namespace: "charges", key: "order-1" });
+    await caller.claim({ namespace: "charges", key: "order-1" });
     // Home of a tenant without usage shows how to make the first claim.
     const usage = () => database.query("select from usage_hours where tenant_id = $1", [tenant.id]);
-    await expect.poll(async () => (await usage()).length, { timeout: 30_000 }).toBeGreaterThan(0);
+    await expect.poll(async () => (await usage()).length).toBeGreaterThan(0);
     const page = await openConsole(server, { key, clock: "movable", allowed: { statuses: [400, 403, 412] } });
     await page.getByRole("heading", { name: "Nothing needs your attention" }).waitFor();
     await operator.suspendTenant({ name: tenant.name, reason: "unpaid" });

@@ -8,7 +8,6 @@ import { describeInBrowser, openContext } from "../support/console/chromium.ts";
 import { openConsole, originOf, signIn } from "../support/console/open-console.ts";
 import { seedOfRun } from "../support/console/seed.ts";
 import { useConsole } from "../support/console/use-console.ts";
-import { createApiKey, createTenant } from "../support/servers/tenants.ts";
 
 /** Starts a page of another origin, whose scripts and forms a test adds: on the same site, and on another one. */
 async function startForeignSite() {
@@ -29,7 +28,6 @@ async function startForeignSite() {
 
 const CREATE_NAMESPACE = "/onceward.v1.TenantAdminService/UpdateNamespace";
 
-/** The body that declares a namespace with this name. */
 function declaring(name: string): string {
   return JSON.stringify({ namespace: { name }, allowMissing: true });
 }
@@ -72,7 +70,7 @@ async function postForm(page: Page, url: string, json: string): Promise<void> {
 }
 
 describeInBrowser("A page of another origin", () => {
-  const { server, database } = useConsole();
+  const { server, administeredTenant } = useConsole();
 
   async function namespaceNames(): Promise<readonly string[]> {
     const { namespaces } = await connectAdmin(server, seedOfRun().adminKey).listNamespaces({ pageSize: 100 });
@@ -119,8 +117,7 @@ describeInBrowser("A page of another origin", () => {
   test("cannot sign a person in under another key, or out", async () => {
     const { adminKey } = seedOfRun();
     const origin = originOf(server);
-    const tenant = await createTenant(database);
-    const foreignKey = await createApiKey(database, { tenantId: tenant.id, role: "TENANT_ADMIN" });
+    const { adminKey: foreignKey } = await administeredTenant();
     const foreign = await startForeignSite();
     const page = await openForeignPage(foreign.sameSite, adminKey);
     const cookies = await page.context().cookies(origin);
@@ -159,8 +156,7 @@ describeInBrowser("A page of another origin", () => {
 
   test("a call with an Authorization header acts with that credential, also beside a cookie", async () => {
     const { adminKey, tenant } = seedOfRun();
-    const other = await createTenant(database);
-    const otherKey = await createApiKey(database, { tenantId: other.id, role: "TENANT_ADMIN" });
+    const { tenant: other, adminKey: otherKey } = await administeredTenant();
     const page = await openConsole(server, { key: adminKey });
     const whoAmI = (authorization?: string) =>
       page.evaluate(async (authorization) => {

@@ -1,7 +1,6 @@
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
-import type { Addresses } from "../../server/src/replica/server.ts";
-import { connectClient } from "../support/calls/clients.ts";
+import type { AdministeredTenant } from "../support/calls/admin.ts";
 import { copyRecord } from "../support/calls/records.ts";
 import { complete, ORDER } from "../support/calls/verbs.ts";
 import { describeInBrowser } from "../support/console/chromium.ts";
@@ -10,12 +9,10 @@ import { tenantRoutes } from "../support/console/routes.ts";
 import { plantJob } from "../support/console/seed.ts";
 import { useConsole } from "../support/console/use-console.ts";
 import type { TestDatabase } from "../support/database/database.ts";
-import { createApiKey, createTenant } from "../support/servers/tenants.ts";
 
-/** Creates a tenant with many namespaces, each with its own policy, and many completed records, in SQL. */
-async function plantCrowd(server: Addresses, database: TestDatabase) {
-  const tenant = await createTenant(database);
-  await complete(connectClient(server, tenant.apiKey));
+/** Gives a tenant many namespaces, each with its own policy, and many completed records, in SQL. Returns a job of it. */
+async function plantCrowd({ tenant, caller }: AdministeredTenant, database: TestDatabase): Promise<string> {
+  await complete(caller);
   await database.query(
     `insert into namespaces (tenant_id, name, key_retention_s)
      select $1, 'crowd-' || lpad(n::text, 6, '0'), 86400 from generate_series(1, $2::int) n`,
@@ -25,7 +22,7 @@ async function plantCrowd(server: Addresses, database: TestDatabase) {
     count: RECORDS,
     keySql: "'crowd-' || lpad(n::text, 6, '0')",
   });
-  return { tenant, jobId: await plantJob(database, tenant.id) };
+  return plantJob(database, tenant.id);
 }
 
 /** Of one list. */
@@ -42,7 +39,6 @@ interface Load {
   bytes: number;
 }
 
-/** Counts the calls of a page, and the bytes of their answers. */
 function measureCalls(page: Page): Load {
   const load: Load = { calls: 0, bytes: 0 };
   page.on("response", (response) => {
@@ -64,11 +60,12 @@ function rows(page: Page): Promise<number> {
 }
 
 describeInBrowser("With 10,000 namespaces and 20,000 records", () => {
-  const { server, database } = useConsole();
+  const { server, database, administeredTenant } = useConsole();
 
   test("every screen reads and shows a bounded part, and lists continue by pages", async () => {
-    const { tenant, jobId } = await plantCrowd(server, database);
-    const key = await createApiKey(database, { tenantId: tenant.id, role: "TENANT_ADMIN" });
+    const administered = await administeredTenant();
+    const { tenant, adminKey: key } = administered;
+    const jobId = await plantCrowd(administered, database);
     // A screen whose answers no other screen shares, so that each screen makes the calls of a first visit.
     const page = await openConsole(server, { key, path: "/no-screen" });
 

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { connectOperator } from "../support/calls/admin.ts";
 import { expectAccessible } from "../support/console/accessibility.ts";
 import { describeInBrowser } from "../support/console/chromium.ts";
-import { expectNoSidewaysScroll } from "../support/console/layout.ts";
+import { expectFits } from "../support/console/layout.ts";
 import { openConsole } from "../support/console/open-console.ts";
 import { screenshot } from "../support/console/screenshots.ts";
 import { seedOfRun } from "../support/console/seed.ts";
@@ -41,9 +41,7 @@ describeInBrowser("The screen Fleet", () => {
     await page.getByText(new RegExp(`${diagnosis.passed.length} checks found nothing`)).waitFor();
     await expectAccessible(page);
     await screenshot(page, "fleet-doctor");
-    await page.setViewportSize({ width: 320, height: 800 });
-    await expectNoSidewaysScroll(page);
-    await screenshot(page, "fleet-narrow");
+    await expectFits(page, 320, "fleet-narrow");
   });
 
   test("shows versions and degraded replicas side by side, live until it is paused", async () => {

@@ -8,13 +8,12 @@ import { connectAdmin, connectOperator } from "../support/calls/admin.ts";
 import { connectClient } from "../support/calls/clients.ts";
 import { expectAccessible } from "../support/console/accessibility.ts";
 import { describeInBrowser } from "../support/console/chromium.ts";
-import { expectNoSidewaysScroll } from "../support/console/layout.ts";
+import { expectFits } from "../support/console/layout.ts";
 import { openConsole, untilLoaded, visit } from "../support/console/open-console.ts";
 import { screenshot } from "../support/console/screenshots.ts";
 import { seedOfRun } from "../support/console/seed.ts";
 import { useConsole } from "../support/console/use-console.ts";
 import { awaitYoungHour } from "../support/database/time.ts";
-import { createApiKey, createTenant } from "../support/servers/tenants.ts";
 
 const HOUR_MS = 3_600_000;
 const BUILT = fileURLToPath(new URL("../../server/console/", import.meta.url));
@@ -22,7 +21,7 @@ const BUILT = fileURLToPath(new URL("../../server/console/", import.meta.url));
 const MAX_FIRST_LOAD_BYTES = 135_000;
 
 describeInBrowser("The screen Home", () => {
-  const { server, database } = useConsole();
+  const { server, database, administeredTenant } = useConsole();
 
   test("says what is wrong, leads there, and weighs at most 135 kB on the first load", async ({
     annotate,
@@ -95,8 +94,7 @@ describeInBrowser("The screen Home", () => {
   });
 
   test("calls no check good that looked at a part of the namespaces", async () => {
-    const tenant = await createTenant(database);
-    const key = await createApiKey(database, { tenantId: tenant.id, role: "TENANT_ADMIN" });
+    const { tenant, adminKey: key } = await administeredTenant();
     await database.query(
       "insert into namespaces (tenant_id, name) select $1, 'n' || number from generate_series(1, 21) number",
       [tenant.id],
@@ -114,9 +112,7 @@ describeInBrowser("The screen Home", () => {
   });
 
   test("shows what happens now: refused calls by reason, and another range", async () => {
-    const tenant = await createTenant(database, { quota_live_records: 2 });
-    const caller = connectClient(server, tenant.apiKey);
-    const key = await createApiKey(database, { tenantId: tenant.id, role: "TENANT_ADMIN" });
+    const { tenant, adminKey: key, caller } = await administeredTenant({ quota_live_records: 2 });
     await database.query("update api_keys set label = 'checkout' where tenant_id = $1 and role = 'CALLER'", [
       tenant.id,
     ]);
@@ -125,7 +121,7 @@ describeInBrowser("The screen Home", () => {
     const shown = async () =>
       (await connectOperator(server, seedOfRun().operatorKey).listTenantUsage({ tenant: tenant.name }))
         .tenants[0]?.recentRefused ?? 0n;
-    await expect.poll(shown, { timeout: 30_000 }).toBeGreaterThan(0n);
+    await expect.poll(shown).toBeGreaterThan(0n);
     const page = await openConsole(server, { key });
     const check = page.getByRole("row").filter({ hasText: "Refused calls" });
     expect(await check.innerText()).toMatch(/\d refused because no room for records is left/);
@@ -133,7 +129,7 @@ describeInBrowser("The screen Home", () => {
     // The place that answers: who, why, by which limit, and what to do.
     const refused = page.getByRole("row").filter({ hasText: /refused because no room for records is left/i });
     await expect
-      .poll(() => claim("order-3").then(() => refused.first().innerText()), { timeout: 30_000 })
+      .poll(() => claim("order-3").then(() => refused.first().innerText()))
       .toMatch(/^Refused because no room .*\d+\s+checkout\s+charges\s+2 records/s);
     // What to do is said only here, with the place to do it.
     const advice = page.getByRole("cell").filter({ hasText: "Ask the operator" });
@@ -142,16 +138,11 @@ describeInBrowser("The screen Home", () => {
     );
     await expectAccessible(page);
     await screenshot(page, "refused");
-    await page.setViewportSize({ width: 390, height: 800 });
-    await expectNoSidewaysScroll(page);
-    await screenshot(page, "refused-390");
-    await page.setViewportSize({ width: 1280, height: 800 });
+    await expectFits(page, 390, "refused-390");
     await visit(page, "/");
     // On a busy machine a minute may have passed since the last refused call.
     const now = page.getByText(/Now (under )?[\d.]+ claims a second, and (under )?[\d.]+ refused by a quota/);
-    await expect
-      .poll(() => Promise.all([now.count(), claim("order-3")]).then(([count]) => count), { timeout: 30_000 })
-      .toBe(1);
+    await expect.poll(() => Promise.all([now.count(), claim("order-3")]).then(([count]) => count)).toBe(1);
     await expectAccessible(page);
     await screenshot(page, "home-refused");
     await page.getByLabel("Time", { exact: true }).selectOption("30d");
@@ -173,14 +164,11 @@ describeInBrowser("The screen Home", () => {
     await picture.hover({ position: { x: width - 20, y: 40 } });
     await expect.poll(() => page.getByRole("figure").innerText()).toMatch(words);
     expect(new URL(page.url()).searchParams.get("range")).toBe("30d");
-    await page.setViewportSize({ width: 320, height: 800 });
-    await expectNoSidewaysScroll(page);
-    await screenshot(page, "home-refused-320");
+    await expectFits(page, 320, "home-refused-320");
   });
 
   test("an unused tenant's Home leads to the first claim, and shows it when it came", async () => {
-    const tenant = await createTenant(database);
-    const key = await createApiKey(database, { tenantId: tenant.id, role: "TENANT_ADMIN" });
+    const { adminKey: key } = await administeredTenant();
     const page = await openConsole(server, { key });
     await page.getByRole("heading", { level: 1, name: "No claim yet: make the first one" }).waitFor();
     const sampleOf = (language: string) =>

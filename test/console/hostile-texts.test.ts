@@ -10,7 +10,6 @@ import { expectNoSidewaysScroll } from "../support/console/layout.ts";
 import { openConsole, visit } from "../support/console/open-console.ts";
 import { useConsole } from "../support/console/use-console.ts";
 
-/** The path of a record below `/console`. */
 function recordPath(key: string): string {
   return `/records/${HOSTILE_NAMESPACE}/${encodeURIComponent(key)}`;
 }

@@ -1,23 +1,18 @@
 import { expect, test } from "vitest";
 import { RecordJob_State } from "../../clients/typescript/src/gen/onceward/v1/tenant_pb.ts";
-import { connectAdmin } from "../support/calls/admin.ts";
-import { connectClient } from "../support/calls/clients.ts";
 import { grant, seconds } from "../support/calls/verbs.ts";
 import { expectAccessible } from "../support/console/accessibility.ts";
 import { describeInBrowser } from "../support/console/chromium.ts";
-import { expectNoSidewaysScroll } from "../support/console/layout.ts";
+import { expectFits } from "../support/console/layout.ts";
 import { openConsole, untilLoaded, visit } from "../support/console/open-console.ts";
 import { screenshot } from "../support/console/screenshots.ts";
 import { useConsole } from "../support/console/use-console.ts";
-import { createApiKey, createTenant } from "../support/servers/tenants.ts";
 
 describeInBrowser("The background jobs", () => {
-  const { server, database } = useConsole();
+  const { server, administeredTenant } = useConsole();
 
   test("are shown with their progress, followed, and cancelled", async () => {
-    const tenant = await createTenant(database);
-    const adminKey = await createApiKey(database, { tenantId: tenant.id, role: "TENANT_ADMIN" });
-    const admin = connectAdmin(server, adminKey);
+    const { adminKey, admin, caller } = await administeredTenant();
     const page = await openConsole(server, {
       ...{ key: adminKey, path: "/jobs" },
       allowed: { statuses: [404] },
@@ -25,7 +20,7 @@ describeInBrowser("The background jobs", () => {
     const main = page.getByRole("main");
     expect(await main.innerText()).toMatch(/No background changes yet\..*onceward jobs list/s);
 
-    await grant(connectClient(server, tenant.apiKey));
+    await grant(caller);
     // A job waits until every replica has the new policy; time for a person to cancel it.
     const { job } = await admin.updateTenant({
       tenant: { policy: { keyRetention: seconds(7_200) } },
@@ -57,8 +52,7 @@ describeInBrowser("The background jobs", () => {
     expect(await page.getByRole("heading", { level: 1 }).innerText()).toBe(`Job ${job?.id}`);
     expect(await main.innerText()).toMatch(/cancelled.*onceward jobs show \d+ --watch/s);
     await expectAccessible(page);
-    await page.setViewportSize({ width: 320, height: 800 });
-    await expectNoSidewaysScroll(page);
+    await expectFits(page, 320);
     await visit(page, "/jobs/999999");
     await expect.poll(() => main.innerText()).toContain("There is no such job");
     await visit(page, "/jobs/1e9");

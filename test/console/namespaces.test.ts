@@ -6,7 +6,7 @@ import { Policy_LateKeys } from "../../clients/typescript/src/gen/onceward/v1/po
 import { connectAdmin } from "../support/calls/admin.ts";
 import { expectAccessible } from "../support/console/accessibility.ts";
 import { describeInBrowser } from "../support/console/chromium.ts";
-import { expectNoSidewaysScroll } from "../support/console/layout.ts";
+import { expectFits } from "../support/console/layout.ts";
 import { openConsole, untilLoaded, visit } from "../support/console/open-console.ts";
 import { screenshot } from "../support/console/screenshots.ts";
 import { seedOfRun } from "../support/console/seed.ts";
@@ -48,10 +48,7 @@ describeInBrowser("The screens Namespaces and Tenant settings", () => {
     expect(await warning.getByRole("link", { name: "payments" }).getAttribute("href")).toBe(
       "/console/namespaces/payments",
     );
-    await page.setViewportSize({ width: 320, height: 800 });
-    await expectNoSidewaysScroll(page);
-    await screenshot(page, "namespace-misspelt-narrow");
-    await page.setViewportSize({ width: 1280, height: 800 });
+    await expectFits(page, 320, "namespace-misspelt-narrow");
 
     await page.getByLabel("Key retention", { exact: true }).fill("soon");
     await page.getByRole("button", { name: "Declare" }).click();
@@ -113,9 +110,7 @@ describeInBrowser("The screens Namespaces and Tenant settings", () => {
     expect(await page.getByLabel("Default lease").inputValue()).toBe("1m");
     await expectAccessible(page);
     await screenshot(page, "namespace-conflict");
-    await page.setViewportSize({ width: 320, height: 800 });
-    await expectNoSidewaysScroll(page);
-    await screenshot(page, "namespace-conflict-narrow");
+    await expectFits(page, 320, "namespace-conflict-narrow");
     await confirm(page, "Save");
     await page.getByText("Saved the policy of the namespace payments.").waitFor();
     const { namespace } = await admin.getNamespace({ name: "payments" });

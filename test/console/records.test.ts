@@ -1,16 +1,13 @@
 import { expect, test } from "vitest";
 import { Record_State } from "../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
-import { connectAdmin } from "../support/calls/admin.ts";
-import { connectClient } from "../support/calls/clients.ts";
 import { endLeases } from "../support/calls/records.ts";
 import { bytes, fingerprintOf, grant, seconds, success } from "../support/calls/verbs.ts";
 import { expectAccessible } from "../support/console/accessibility.ts";
 import { describeInBrowser } from "../support/console/chromium.ts";
-import { expectNoSidewaysScroll } from "../support/console/layout.ts";
+import { expectFits } from "../support/console/layout.ts";
 import { openConsole, untilLoaded, visit } from "../support/console/open-console.ts";
 import { screenshot } from "../support/console/screenshots.ts";
 import { useConsole } from "../support/console/use-console.ts";
-import { createApiKey, createTenant } from "../support/servers/tenants.ts";
 
 /** A key that is a path, a query, markup and a change of direction. */
 const ODD_KEY = "a/b%2F?c#<b>\u202e..";
@@ -19,12 +16,10 @@ const SHOWN_KEY = ODD_KEY.replace("\u202e", "U+202E");
 const FINGERPRINT = fingerprintOf("a payment of 7 EUR");
 
 describeInBrowser("The records of keys", () => {
-  const { server, database } = useConsole();
+  const { server, database, administeredTenant } = useConsole();
 
   async function tenantWithRecords() {
-    const tenant = await createTenant(database);
-    const adminKey = await createApiKey(database, { tenantId: tenant.id, role: "TENANT_ADMIN" });
-    const caller = connectClient(server, tenant.apiKey);
+    const { tenant, adminKey, admin, caller } = await administeredTenant();
     const odd = { namespace: "charges", key: ODD_KEY };
     const lost = await grant(caller, { ...odd, owner: "worker-1", fingerprint: FINGERPRINT });
     const checkpoint = { name: "submitted", state: bytes("{}") };
@@ -38,7 +33,7 @@ describeInBrowser("The records of keys", () => {
       const claim = await grant(caller, twin);
       await caller.release({ ...twin, fencingToken: claim.fencingToken, reason: "no funds" });
     }
-    return { tenant, adminKey, caller, admin: connectAdmin(server, adminKey), odd: { ...odd, fencingToken } };
+    return { tenant, adminKey, caller, admin, odd: { ...odd, fencingToken } };
   }
 
   test("are listed by the filters of the address", async () => {
@@ -144,9 +139,7 @@ describeInBrowser("The records of keys", () => {
     expect(await page.getByRole("button", { name: /^It / }).count()).toBe(0);
     await expectAccessible(page);
     await screenshot(page, "record");
-    await page.setViewportSize({ width: 320, height: 800 });
-    await expectNoSidewaysScroll(page);
-    await screenshot(page, "record-narrow");
+    await expectFits(page, 320, "record-narrow");
 
     await page.getByRole("button", { name: "Forget" }).click();
     const dialog = page.getByRole("dialog");

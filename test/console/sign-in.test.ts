@@ -1,6 +1,6 @@
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { connectAdmin } from "../support/calls/admin.ts";
+import { createWorld } from "../support/calls/admin.ts";
 import { expectAccessible } from "../support/console/accessibility.ts";
 import { describeInBrowser } from "../support/console/chromium.ts";
 import { expectHarmless, hostileName } from "../support/console/hostile-texts.ts";
@@ -10,7 +10,7 @@ import { screenshot } from "../support/console/screenshots.ts";
 import { useDatabase } from "../support/database/use-database.ts";
 import { type OidcIssuer, startOidcIssuer } from "../support/oidc/issuer.ts";
 import { startTestServer, type TestServer } from "../support/servers/server.ts";
-import { createApiKey, createTenant, partsOf } from "../support/servers/tenants.ts";
+import { partsOf } from "../support/servers/tenants.ts";
 
 /** The page learns of the end of its session by an answer with this status. */
 const ENDED = { statuses: [401] };
@@ -35,9 +35,8 @@ describeInBrowser("The sign-in page", () => {
   });
 
   async function newAdmin() {
-    const tenant = await createTenant(database);
-    const key = await createApiKey(database, { tenantId: tenant.id, role: "TENANT_ADMIN" });
-    return { tenant, key, admin: connectAdmin(server, key) };
+    const { tenant, adminKey: key } = await createWorld(database, server).administeredTenant();
+    return { tenant, key };
   }
 
   /** Expects the form, with a sentence that says why. */

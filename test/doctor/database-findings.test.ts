@@ -22,7 +22,6 @@ beforeAll(() => {
   return () => control.close();
 });
 
-/** Creates a migrated database. */
 async function createMigrated(): Promise<OpenDatabase> {
   const url = await postgres.createDatabase();
   await migrate(url, () => {});
@@ -41,7 +40,6 @@ async function createLatin1(): Promise<string> {
   return url.href;
 }
 
-/** Sets a setting of the database for new connections. */
 async function set(database: OpenDatabase, setting: string): Promise<void> {
   await database.query(`alter database ${nameOf(database)} set ${setting}`);
 }
@@ -224,10 +222,10 @@ test("a machine whose clock differs from the database's", async () => {
 test("a record that has been due for the sweep for long, and a record job", async () => {
   const database = await createMigrated();
   await database.query("insert into tenants (name) values ('acme')");
-  await insertDueRecord(database, "50 seconds");
+  await insertRecords(database, "50 seconds");
   await insertJob(database, "14 minutes");
   expect(idsOf(await diagnoseDatabase(database.url))).toEqual([]);
-  await insertDueRecord(database, "2 minutes");
+  await insertRecords(database, "2 minutes");
   await insertJob(database, "16 minutes");
   const late = await diagnoseDatabase(database.url);
   expect(idsOf(late)).toEqual(["sweep_behind", "record_job_late"]);
@@ -239,14 +237,15 @@ test("a record that has been due for the sweep for long, and a record job", asyn
   ]);
 });
 
-function insertDueRecord(database: OpenDatabase, overdue: string): Promise<unknown> {
+/** Inserts records of tenant 1 that are due for the sweep since then; negative: that will be. */
+function insertRecords(database: OpenDatabase, overdue: string, count = 1): Promise<unknown> {
   return database.query(
     `insert into records (tenant_id, namespace, key, fencing_token, state, attempt, holds_on_lease_expiry,
        accepts_ambiguous, lease_ms, key_retention_s, result_retention_s, failure_retention_s, first_claimed_at,
        claimed_at, lease_expires_at, expires_at, sweep_at, claim_id, owner)
-     select 1, 'charges', $1::text, 1, 1, 1, false, false, 1000, 60, 60, 60, now(), now(), now(), now(),
-            now() - $1::text::interval, '', ''`,
-    [overdue],
+     select 1, 'charges', $1::text || n, 1, 1, 1, false, false, 1000, 60, 60, 60, now(), now(), now(), at, at, '', ''
+       from (select now() - $1::text::interval as at) due, generate_series(1, $2::int) n`,
+    [overdue, count],
   );
 }
 
@@ -261,14 +260,7 @@ function insertJob(database: OpenDatabase, age: string): Promise<unknown> {
 test("updates that touch every index, and dead rows that vacuum does not remove", async () => {
   const database = await createMigrated();
   await database.query("alter table records set (autovacuum_enabled = false)");
-  await database.query(
-    `insert into records (tenant_id, namespace, key, fencing_token, state, attempt, holds_on_lease_expiry,
-       accepts_ambiguous, lease_ms, key_retention_s, result_retention_s, failure_retention_s, first_claimed_at,
-       claimed_at, lease_expires_at, expires_at, sweep_at, claim_id, owner)
-     select 1, 'charges', 'key-' || n, 1, 1, 1, false, false, 1000, 60, 60, 60, now(), now(), now(),
-            now() + interval '1 hour', now() + interval '1 hour', '', ''
-       from generate_series(1, 25000) n`,
-  );
+  await insertRecords(database, "-1 hour", 25_000);
   await database.query("update records set sweep_at = sweep_at + interval '1 second'");
   // A session reports its counts when it ends.
   await database.close();

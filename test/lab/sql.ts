@@ -4,15 +4,16 @@ import { registerHooks } from "node:module";
 import type { Statement } from "../../server/src/database/pool.ts";
 
 const SOURCE = new URL("../../server/src/", import.meta.url);
-/** A constant of a source file that is a statement. Most are private to their file. */
-const STATEMENT = /^(?:export )?const (\w+)(?:: \w+)? = \{\n {2}name: /gm;
+/** A constant of a source file that is a statement, or has several. Most are private to their file. */
+const STATEMENT = /^(?:export )?const (\w+)(?:: [^=]+)? = \{$(?=[^;]*\bname: )/gm;
 
 /** By the names of statements: their final texts. */
 const texts = new Map<string, string>();
 Object.assign(globalThis, {
-  // A check of doctor has a name, too.
-  noteStatement({ name, text }: Pick<Statement, "name"> & { readonly text?: string }) {
-    if (text !== undefined) texts.set(name, text.trim());
+  noteStatement(constant: object) {
+    // A check of doctor has a name, too.
+    for (const each of [constant, ...Object.values(constant)] as (Partial<Statement> | undefined)[])
+      if (each?.name !== undefined && typeof each.text === "string") texts.set(each.name, each.text.trim());
   },
 });
 registerHooks({
@@ -31,5 +32,6 @@ for (const file of await readdir(SOURCE, { recursive: true })) {
   const url = new URL(file, SOURCE);
   if ((await readFile(url, "utf8")).match(STATEMENT)) await import(url.href);
 }
+if (only !== undefined && !texts.has(only)) throw new Error(`There is no statement "${only}".`);
 for (const [name, text] of [...texts].sort())
   if (only === undefined || name === only) process.stdout.write(`-- ${name}\n${text};\n\n`);

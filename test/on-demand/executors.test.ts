@@ -1,6 +1,6 @@
 import { sql as drizzleSql } from "drizzle-orm";
-import { drizzle as drizzleOverPg } from "drizzle-orm/node-postgres";
-import { drizzle as drizzleOverPostgres } from "drizzle-orm/postgres-js";
+import { drizzle as drizzleOverPg, type NodePgDatabase } from "drizzle-orm/node-postgres";
+import { drizzle as drizzleOverPostgres, type PostgresJsDatabase } from "drizzle-orm/postgres-js";
 import pg from "pg";
 import { DataSource } from "typeorm";
 import { afterAll, beforeAll } from "vitest";
@@ -22,9 +22,10 @@ beforeAll(async () => {
 
 afterAll(() => database?.drop());
 
-function openDrizzleOverPg(url: string): Transactions {
-  const pool = new pg.Pool({ connectionString: url, max: 4 });
-  const db = drizzleOverPg(pool);
+function openDrizzle(
+  db: NodePgDatabase | PostgresJsDatabase,
+  end: Transactions[typeof Symbol.asyncDispose],
+): Transactions {
   return {
     pool: drizzleExecutor(db, drizzleSql),
     transaction: (work) =>
@@ -36,26 +37,18 @@ function openDrizzleOverPg(url: string): Transactions {
           },
         }),
       ),
-    [Symbol.asyncDispose]: () => pool.end(),
+    [Symbol.asyncDispose]: end,
   };
+}
+
+function openDrizzleOverPg(url: string): Transactions {
+  const pool = new pg.Pool({ connectionString: url, max: 4 });
+  return openDrizzle(drizzleOverPg(pool), () => pool.end());
 }
 
 function openDrizzleOverPostgres(url: string): Transactions {
   const sql = connectPostgres(url);
-  const db = drizzleOverPostgres(sql);
-  return {
-    pool: drizzleExecutor(db, drizzleSql),
-    transaction: (work) =>
-      db.transaction((tx) =>
-        work({
-          executor: drizzleExecutor(tx, drizzleSql),
-          insertEffect: async (key, value) => {
-            await tx.execute(drizzleSql`insert into effects (key, value) values (${key}, ${value})`);
-          },
-        }),
-      ),
-    [Symbol.asyncDispose]: () => sql.end(),
-  };
+  return openDrizzle(drizzleOverPostgres(sql), () => sql.end());
 }
 
 async function openTypeorm(url: string): Promise<Transactions> {

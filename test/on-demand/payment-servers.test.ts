@@ -44,12 +44,10 @@ writeFileSync(process.env.PID_FILE, String(process.pid));
 
 interface PaymentServer {
   readonly name: string;
-  /** What node runs. */
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   /** A call that charges an order, as a model makes it: with a new key each time, if the tool asks for one. */
   readonly call: (order: string) => { readonly name: string; readonly arguments: Record<string, unknown> };
-  /** The tool's policy. */
   readonly policy: object;
 }
 

@@ -126,7 +126,6 @@ interface Answer {
   readonly replayed: boolean;
 }
 
-/** Sends requests at the same time. A request that workerd ends is answered with its error's text. */
 async function requestAll(queries: readonly string[]): Promise<readonly (Answer | string)[]> {
   return await Promise.all(queries.map(request));
 }

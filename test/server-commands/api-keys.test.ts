@@ -74,7 +74,6 @@ function keyIn({ exit, stdout, stderr }: Ended): string {
   return stdout.trim();
 }
 
-/** Returns the target of an event about a printed key. */
 function targetOf(key: string): string {
   return `api key ${parseApiKey(key)?.id}`;
 }

@@ -13,7 +13,7 @@ import { complete, grant, ORDER, seconds, success } from "../support/calls/verbs
 import { openDatabase } from "../support/database/database.ts";
 import { useOwnPostgres } from "../support/database/own-postgres.ts";
 import { diagnoseDatabase } from "../support/doctor/diagnosis.ts";
-import { cliWith } from "../support/processes/cli.ts";
+import { cliWith, failed } from "../support/processes/cli.ts";
 import { type Command, createWorkplace, startCommand } from "../support/processes/command.ts";
 import { runHere } from "../support/processes/run-here.ts";
 import { settingsFor } from "../support/processes/serve.ts";
@@ -334,13 +334,7 @@ test("a transaction of 100,000 rows is exported, and a deleted tenant's", {
 test("an export does not start with another pepper, or without its directory", async () => {
   const { settings } = await startHome();
   const start = ["export-history", "--to", "/absent"];
-  expect(await runHere(start, settings)).toMatchObject({
-    exit: 1,
-    stderr: expect.stringMatching(/^--to must be a directory that exists/),
-  });
+  expect(await runHere(start, settings)).toMatchObject(failed(1, /^--to must be a directory that exists/));
   const other = { ...settings, ONCEWARD_API_KEY_PEPPER: "another pepper, of 32 characters or more" };
-  expect(await runHere(start, other)).toMatchObject({
-    exit: 1,
-    stderr: expect.stringMatching(/is not the pepper of this installation/),
-  });
+  expect(await runHere(start, other)).toMatchObject(failed(1, /is not the pepper of this installation/));
 });

@@ -25,6 +25,7 @@ import { createDatabaseOfTest, type TestDatabase } from "../support/database/dat
 import { socketOf } from "../support/network/sockets.ts";
 import { startTcpProxy } from "../support/network/tcp-proxy.ts";
 import { newDir } from "../support/new-dir.ts";
+import { failed } from "../support/processes/cli.ts";
 import { runWithInput } from "../support/processes/command.ts";
 import { settingsFor } from "../support/processes/serve.ts";
 import { startTestServer, type TestServer } from "../support/servers/server.ts";
@@ -105,24 +106,21 @@ test("a tenant moves: tokens rise, results and keys work, and damaged exports st
 
   const lines = exported.split("\n");
   const cutOff = lines.slice(0, -2).join("\n");
-  expect(await runWith(`${cutOff}\n`, ["import-tenant"], to)).toMatchObject({
-    exit: 1,
-    stderr: expect.stringContaining("the last line is missing: the export was cut off"),
-  });
+  expect(await runWith(`${cutOff}\n`, ["import-tenant"], to)).toMatchObject(
+    failed(1, "the last line is missing: the export was cut off"),
+  );
   const third = await startHome();
   const otherPepper = {
     ...third,
     settings: { ...third.settings, ONCEWARD_API_KEY_PEPPER: "p".repeat(40) },
   };
-  expect(await runWith(exported, ["import-tenant"], otherPepper)).toMatchObject({
-    exit: 1,
-    stderr: expect.stringContaining("different values of ONCEWARD_API_KEY_PEPPER"),
-  });
+  expect(await runWith(exported, ["import-tenant"], otherPepper)).toMatchObject(
+    failed(1, "different values of ONCEWARD_API_KEY_PEPPER"),
+  );
   const { ONCEWARD_ENCRYPTION_KEYS: _, ...withoutKeys } = to.settings;
-  expect(await runWith(exported, ["import-tenant"], { ...to, settings: withoutKeys })).toMatchObject({
-    exit: 1,
-    stderr: expect.stringContaining("ONCEWARD_ENCRYPTION_KEYS lacks key 1"),
-  });
+  expect(await runWith(exported, ["import-tenant"], { ...to, settings: withoutKeys })).toMatchObject(
+    failed(1, "ONCEWARD_ENCRYPTION_KEYS lacks key 1"),
+  );
   for (const { database } of [to, third])
     expect(await database.query("select name from tenants where name = $1", [tenant.name])).toEqual([]);
 
@@ -332,11 +330,11 @@ test("an import whose last answer is lost says so, and its repeat is refused", a
   });
   const readCommit = () =>
     to.database.query("select from pg_locks where locktype = 'advisory' and not granted");
-  await expect.poll(readCommit, { timeout: 30_000 }).toHaveLength(1);
+  await expect.poll(readCommit).toHaveLength(1);
   proxy.setMode("drop-replies");
   await gate.query("select pg_advisory_unlock(1)");
   const readStored = () => to.database.query("select name from tenants");
-  await expect.poll(readStored, { timeout: 30_000 }).toEqual([{ name }]);
+  await expect.poll(readStored).toEqual([{ name }]);
   proxy.cut();
   expect(await importing).toContain("the tenant may be served here");
   expect(await refusalOfImport(exported, to)).toBe(`This installation has a tenant ${name} already.`);
@@ -362,7 +360,7 @@ test("an export of a resumed tenant fails; an import refuses an edited file and 
     if (look !== undefined) looks.add(look.at);
     return looks.size;
   };
-  await expect.poll(readLook, { timeout: 30_000 }).toBe(4);
+  await expect.poll(readLook).toBe(4);
   await moveSince("null");
   expect(await waiting).toMatchObject({ exit: 1, stderr: expect.stringContaining(resumed) });
 
@@ -375,7 +373,7 @@ test("an export of a resumed tenant fails; an import refuses an edited file and 
     from.database.query(
       "select from pg_locks join pg_database d on d.oid = database where datname = current_database() and not granted",
     );
-  await expect.poll(readWaiting, { timeout: 30_000 }).not.toEqual([]);
+  await expect.poll(readWaiting).not.toEqual([]);
   await moveSince("null");
   await lock.query("commit");
   await expect(copying).rejects.toThrow(resumed);

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { createDatabaseOfTest } from "../support/database/database.ts";
+import { failed } from "../support/processes/cli.ts";
 import { createWorkplace, FREE_PORTS, runCommand } from "../support/processes/command.ts";
 import { runHere } from "../support/processes/run-here.ts";
 import { settingsFor, startServe } from "../support/processes/serve.ts";
@@ -18,8 +19,9 @@ test("a replica drains at a request to stop and ends with exit code 0", async ()
 test("a schema that is older than the replica is refused with the command that updates it", async () => {
   const { url } = await createDatabaseOfTest("template0");
   const ended = await runHere(["serve"], settingsFor(url));
-  expect(ended).toMatchObject({ exit: 1, stdout: "" });
-  expect(ended.stderr).toMatch(/^The schema lacks 0001_initial.*\. Run: onceward-server migrate\n$/);
+  expect(ended).toMatchObject(
+    failed(1, /^The schema lacks 0001_initial.*\. Run: onceward-server migrate\n$/),
+  );
 });
 
 test("all invalid settings are reported at once, without secrets", async () => {
@@ -60,9 +62,8 @@ test.each([[["serve"]], [["migrate"]], [["tenant-key", "--tenant", "acme"]]])(
   "%j reports an unreachable database, without a stack or the password",
   async (args) => {
     const ended = await runHere(args, settingsFor(NO_POSTGRES));
-    expect(ended).toMatchObject({ exit: 1, stdout: "" });
-    expect(ended.stderr).toMatch(
-      /^Postgres at DATABASE_URL could not be used\.\n {2}because: .*ECONNREFUSED/,
+    expect(ended).toMatchObject(
+      failed(1, /^Postgres at DATABASE_URL could not be used\.\n {2}because: .*ECONNREFUSED/),
     );
     expect(ended.stderr).not.toMatch(/\n\s+at |a-password/);
   },
@@ -70,8 +71,7 @@ test.each([[["serve"]], [["migrate"]], [["tenant-key", "--tenant", "acme"]]])(
 
 test.each([[[]], [["server"]], [["toString"]]])("%j is not a command: the usage is printed", async (args) => {
   const ended = await runCommand(args, await createWorkplace(), FREE_PORTS);
-  expect(ended).toMatchObject({ exit: 2, stdout: "" });
-  expect(ended.stderr).toMatch(/^onceward-server COMMAND\n/);
+  expect(ended).toMatchObject(failed(2, /^onceward-server COMMAND\n/));
 });
 
 test.each([[["--help"]], [["migrate", "-h"]]])("%j prints the usage to standard output", async (args) => {

@@ -52,6 +52,7 @@ import {
   setNamespacePolicy,
   type TestTenant,
 } from "../support/servers/tenants.ts";
+import { startServerOfTest } from "../support/servers/use-server.ts";
 import { NO_LOAD } from "./stale-statistics/installation.ts";
 
 const OLDEST_FIRST = { state: Record_State.AMBIGUOUS, order: ListRecordsRequest_Order.LEASE_EXPIRY };
@@ -454,23 +455,21 @@ async function createUnserved(): Promise<TestDatabase> {
   return unserved;
 }
 
-test("a heartbeat stores no move of a clock that has been set right since", async () => {
+test.each([
+  [15, 15, 15],
+  [0, 15, null],
+  [15, 0, null],
+  [15, 80 * 60, null],
+  [-10, 15, null],
+])("a heartbeat that last saw the clock move by %d min stores, at %d min, %s", async (seen, now, stored) => {
   const unserved = await createUnserved();
-  const pool = openStorePool(unserved);
-  const id = randomUUID();
-  const storedMinutes = async () => {
-    const clock = { clockAheadMs: undefined, clockMovedMs: 15 * 60_000, clockExpectedMs: Date.now() };
-    await beatReplicaRow(pool, { id, version: "test", degraded: [], load: NO_LOAD, host: "test", ...clock });
-    const [row] = await unserved.query<{ minutes: number }>(
-      "select clock_moved_ms / 60000 as minutes from replicas where id = $1",
-      [id],
-    );
-    return row?.minutes;
-  };
-  await setClockAhead(unserved, 15);
-  expect(await storedMinutes()).toBe(15);
-  await setClockAhead(unserved, 0);
-  expect(await storedMinutes()).toBe(0);
+  const clock = { clockAheadMs: undefined, clockMovedMs: seen * 60_000, clockExpectedMs: Date.now() };
+  const beat = { id: randomUUID(), version: "test", degraded: [], load: NO_LOAD, host: "test", ...clock };
+  await setClockAhead(unserved, now);
+  await beatReplicaRow(openStorePool(unserved), beat);
+  expect(await unserved.query("select clock_moved_ms / 60000 as minutes from replicas")).toEqual([
+    { minutes: stored },
+  ]);
 });
 
 test("a heartbeat that sees the clock set stores it at once for new replicas", async () => {
@@ -514,6 +513,40 @@ function startHeartbeat(
   return heartbeat.start(() => ({ degraded: [], load: NO_LOAD }));
 }
 
+test("a replica that has not seen the clock set forward again does not confirm it to another", async () => {
+  const unserved = await createUnserved();
+  const pool = openStorePool(unserved);
+  const [first, second] = [1, 2].map(() => {
+    const watch = createDatabaseClockWatch({ onMoved: () => {}, onAccepted: () => {} });
+    const replica = { id: randomUUID(), version: "test" };
+    return { watch, beat: (by = pool) => startHeartbeat(by, watch, replica) };
+  }) as [Beating, Beating];
+  const confirming: Pool = {
+    ...pool,
+    async run(statement, parameters) {
+      const rows = await pool.run<never>(statement, parameters);
+      // The first one's row is stored, and it does not know yet what it has read.
+      if (statement.name === "beat_replica") await second.beat();
+      return rows;
+    },
+  };
+  await first.beat();
+  await setClockAhead(unserved, 80 * 60);
+  await first.beat();
+  // It knows the right clock from the first one alone.
+  await second.beat();
+  await setClockAhead(unserved, 0);
+  await first.beat();
+  await setClockAhead(unserved, 80 * 60);
+  await first.beat(confirming);
+  expect(second.watch.movedMs() / 3_600_000).toBeCloseTo(80, 1);
+});
+
+interface Beating {
+  readonly watch: DatabaseClockWatch;
+  readonly beat: (by?: Pool) => Promise<void>;
+}
+
 test("replicas that start at the same time do not confirm a wrong clock to each other", async () => {
   const unserved = await createUnserved();
   await setClockAhead(unserved, 30 * 24 * 60);
@@ -544,9 +577,7 @@ test("replicas that all start with the clock 30 days ahead delete and grant noth
   await useSettableClock(own);
   const start = async () => {
     const env = { ONCEWARD_SWEEP_INTERVAL: "100ms" };
-    const started = await startTestServer(own.url, env, { heartbeatMs: LOOK_MS, degradedLookMs: LOOK_MS });
-    onTestFinished(() => started.stop());
-    return started;
+    return await startServerOfTest(own.url, env, { heartbeatMs: LOOK_MS, degradedLookMs: LOOK_MS });
   };
   const tenant = await createTenant(own);
   const before = await start();

@@ -128,9 +128,9 @@ async function findAmbiguous(
     state: Record_State.AMBIGUOUS,
     order: ListRecordsRequest_Order.LEASE_EXPIRY,
   };
-  const { items } = await collectPages(Number.MAX_SAFE_INTEGER, async (page) => {
+  const { items } = await collectPages(Number.MAX_SAFE_INTEGER, "records", async (page) => {
     const { records, nextPageToken } = await client.listRecords({ ...filter, ...page }, call);
-    return { items: records.filter(({ key }) => keys.has(key)), nextPageToken };
+    return { records: records.filter(({ key }) => keys.has(key)), nextPageToken };
   });
   return items;
 }

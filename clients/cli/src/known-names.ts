@@ -12,17 +12,11 @@ export async function namespaceNames(
   limit: number,
 ): Promise<Listed<string>> {
   const [declared, undeclared] = await Promise.all([
-    collectPages(limit, async (page) => {
-      const { namespaces, nextPageToken } = await client.listNamespaces(page, call);
-      return { items: namespaces.map(({ name }) => name), nextPageToken };
-    }),
-    collectPages(limit, async (page) => {
-      const { names, nextPageToken } = await client.listUndeclaredNamespaces(page, call);
-      return { items: names, nextPageToken };
-    }),
+    collectPages(limit, "namespaces", (page) => client.listNamespaces(page, call)),
+    collectPages(limit, "names", (page) => client.listUndeclaredNamespaces(page, call)),
   ]);
   return {
-    items: [...declared.items, ...undeclared.items].sort(),
+    items: [...declared.items.map(({ name }) => name), ...undeclared.items].sort(),
     hasMore: declared.hasMore || undeclared.hasMore,
   };
 }
@@ -54,10 +48,9 @@ export async function requireNames(client: object, call: CallOptions, made: Comm
   const [namespace, tenant] = [given("namespace"), given("tenant")];
   if (typeof namespace === "string" && isTenantAdmin(client)) await requireNamespace(client, call, namespace);
   if (typeof tenant === "string" && isOperator(client)) {
-    const tenants = await collectPages(MAX_SEARCHED, async (page) => {
-      const reply = await client.listTenants(page, call);
-      return { items: reply.tenants.map(({ name }) => name), nextPageToken: reply.nextPageToken };
-    }).catch(() => UNREAD);
+    const tenants = await collectPages(MAX_SEARCHED, "tenants", (page) => client.listTenants(page, call))
+      .then(({ items, hasMore }) => ({ items: items.map(({ name }) => name), hasMore }))
+      .catch(() => UNREAD);
     requireOneOf("tenant", tenant, tenants);
   }
 }

@@ -10,16 +10,19 @@ function readPage({ pageSize, pageToken }: PageRequest) {
 }
 
 test("all pages are read, also after an empty one", async () => {
-  expect(await collectPages(100, readPage)).toEqual({ items: [1, 2, 3, 4, 5, 6, 7], hasMore: false });
+  expect(await collectPages(100, "items", readPage)).toEqual({
+    items: [1, 2, 3, 4, 5, 6, 7],
+    hasMore: false,
+  });
 });
 
 test("no more than the limit is requested, and hasMore says that there is more", async () => {
-  expect(await collectPages(5, readPage)).toEqual({ items: [1, 2, 3, 4, 5], hasMore: true });
+  expect(await collectPages(5, "items", readPage)).toEqual({ items: [1, 2, 3, 4, 5], hasMore: true });
 });
 
 test("a page is never larger than the service's largest", async () => {
   const sizes: number[] = [];
-  await collectPages(1500, ({ pageSize }) => {
+  await collectPages(1500, "items", ({ pageSize }) => {
     sizes.push(pageSize);
     return Promise.resolve({ items: new Array(pageSize).fill(0), nextPageToken: "next" });
   });

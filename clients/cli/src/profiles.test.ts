@@ -2,10 +2,9 @@ import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { cliWith, hostFor } from "../../../test/support/processes/cli.ts";
 import { resolveCredentials } from "./credentials.ts";
-import type { Host } from "./host.ts";
 import { type KeyRole, profilesFile } from "./profiles.ts";
-import { runProgram } from "./program.ts";
 
 const ADDRESS = "http://localhost:50051";
 
@@ -15,37 +14,17 @@ beforeEach(async () => {
 });
 afterEach(() => rm(configDir, { recursive: true, force: true }));
 
-interface Given {
-  readonly input?: string;
-  readonly env?: Readonly<Record<string, string>>;
-}
+const env = () => ({ XDG_CONFIG_HOME: configDir });
+const hostWith = (more: Readonly<Record<string, string>> = {}, input = "") =>
+  hostFor([], { ...env(), ...more }, { input }).host;
 
-function hostWith(args: readonly string[], { input = "", env = {} }: Given = {}) {
-  const printed: string[] = [];
-  const host: Host = {
-    args,
-    env: { XDG_CONFIG_HOME: configDir, ...env },
-    homeDir: "/nowhere",
-    isInteractive: false,
-    isTerminal: false,
-    write: (text) => void printed.push(text),
-    writeHeading: (text) => void printed.push(text),
-    warn: (text) => void printed.push(text),
-    ask: () => Promise.reject(new Error("no terminal")),
-    openBrowser: () => {},
-    askSecret: () => Promise.reject(new Error("no terminal")),
-    readInput: () => Promise.resolve(input),
-  };
-  return { host, printed };
-}
-
-async function run(line: string, given: Given = {}) {
-  const { host, printed } = hostWith(line.split(" "), given);
-  return { exit: await runProgram(host), printed: printed.join("") };
+async function run(line: string, input = "") {
+  const { exit, stdout, stderr } = await cliWith(env(), input)(line);
+  return { exit, printed: stdout + stderr };
 }
 
 function keep(name: string, input = `ow_${name}\n`) {
-  return run(`profile set ${name} --address ${ADDRESS} --api-key-stdin`, { input });
+  return run(`profile set ${name} --address ${ADDRESS} --api-key-stdin`, input);
 }
 
 test("the first profile is current until another one is used", async () => {
@@ -64,7 +43,7 @@ test("the first profile is current until another one is used", async () => {
 
 test("only its owner can read a profile's key, and it is never printed", async () => {
   const { printed } = await keep("staging");
-  const file = profilesFile(hostWith([]).host);
+  const file = profilesFile(hostWith());
   expect((await stat(file)).mode & 0o777).toBe(0o600);
   expect(await readFile(file, "utf8")).toContain("ow_staging");
   const { printed: listed } = await run("profile list --json");
@@ -74,7 +53,7 @@ test("only its owner can read a profile's key, and it is never printed", async (
 test("a removed profile is deleted, with its key", async () => {
   await keep("staging");
   expect(await run("profile remove staging")).toMatchObject({ exit: 0 });
-  expect(await readFile(profilesFile(hostWith([]).host), "utf8")).not.toContain("ow_staging");
+  expect(await readFile(profilesFile(hostWith()), "utf8")).not.toContain("ow_staging");
   expect(await run("profile remove staging")).toMatchObject({ exit: 4 });
   expect(await run("profile use staging")).toMatchObject({ exit: 4 });
 });
@@ -82,9 +61,9 @@ test("a removed profile is deleted, with its key", async () => {
 test("options come before the named profile, the environment and the profile in use", async () => {
   await keep("staging");
   await keep("production");
-  const env = { ONCEWARD_ADDRESS: "http://env:1", ONCEWARD_API_KEY: "ow_env" };
-  const { host } = hostWith([], { env, input: "ow_stdin\n" });
-  expect(await resolveCredentials(hostWith([]).host, {})).toEqual({ address: ADDRESS, apiKey: "ow_staging" });
+  const given = { ONCEWARD_ADDRESS: "http://env:1", ONCEWARD_API_KEY: "ow_env" };
+  const host = hostWith(given, "ow_stdin\n");
+  expect(await resolveCredentials(hostWith(), {})).toEqual({ address: ADDRESS, apiKey: "ow_staging" });
   expect(await resolveCredentials(host, {})).toEqual({ address: "http://env:1", apiKey: "ow_env" });
   expect(await resolveCredentials(host, { profile: "production" })).toEqual({
     address: ADDRESS,
@@ -97,12 +76,12 @@ test("options come before the named profile, the environment and the profile in 
 
 test("a key without a role is for every role, until a role has its own", async () => {
   await keep("staging");
-  const file = profilesFile(hostWith([]).host);
+  const file = profilesFile(hostWith());
   await writeFile(file, `{"current":"a","profiles":{"a":{"address":"${ADDRESS}","apiKey":"ow_old"}}}`);
-  const { host } = hostWith([]);
+  const host = hostWith();
   const keyOf = async (role: KeyRole) => (await resolveCredentials(host, {}, role)).apiKey;
   expect([await keyOf("caller"), await keyOf("admin")]).toEqual(["ow_old", "ow_old"]);
-  expect(await run("profile set a --role admin --api-key-stdin", { input: "ow_admin" })).toMatchObject({
+  expect(await run("profile set a --role admin --api-key-stdin", "ow_admin")).toMatchObject({
     exit: 0,
   });
   expect([await keyOf("caller"), await keyOf("admin")]).toEqual(["ow_old", "ow_admin"]);
@@ -116,7 +95,7 @@ test.each([
   '{"profiles":{"a":{"address":"http://a:1"}}}',
 ])("a file with %s is refused, and not changed", async (text) => {
   await keep("staging");
-  const file = profilesFile(hostWith([]).host);
+  const file = profilesFile(hostWith());
   await writeFile(file, text);
   const { exit, printed } = await run("profile list");
   expect(exit).toBe(2);

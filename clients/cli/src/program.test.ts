@@ -3,35 +3,12 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import type { Command } from "commander";
 import { expect, test } from "vitest";
+import { hostFor } from "../../../test/support/processes/cli.ts";
 import { COMMANDS as TABLE } from "./command-table.ts";
 import { WORDS_COMMAND } from "./completion.ts";
-import type { Host } from "./host.ts";
 import { createProgram, runProgram } from "./program.ts";
 
-function hostWith(args: readonly string[]) {
-  const printed = { out: "", err: "" };
-  const host: Host = {
-    args,
-    env: { XDG_CONFIG_HOME: "/nowhere" },
-    homeDir: "/nowhere",
-    isInteractive: false,
-    isTerminal: false,
-    write: (text) => {
-      printed.out += text;
-    },
-    writeHeading: (text) => {
-      printed.out += text;
-    },
-    warn: (text) => {
-      printed.err += text;
-    },
-    ask: () => Promise.reject(new Error("no terminal")),
-    openBrowser: () => {},
-    askSecret: () => Promise.reject(new Error("no terminal")),
-    readInput: () => Promise.resolve(""),
-  };
-  return { host, printed };
-}
+const hostWith = (args: readonly string[]) => hostFor(args, { XDG_CONFIG_HOME: "/nowhere" });
 
 function leaves(command: Command, path: readonly string[] = []): [string, Command][] {
   if (command.commands.length === 0) return [[path.join(" "), command]];
@@ -45,7 +22,7 @@ const COMMANDS = leaves(await createProgram(hostWith([]).host, NAMES)).map(([pat
 async function examplesOf(path: string): Promise<string[][]> {
   const { host, printed } = hostWith([...path.split(" "), "--help"]);
   expect(await runProgram(host)).toBe(0);
-  const [, shown = ""] = /Examples?:\n((?: {2}onceward .*\n?)+)/.exec(printed.out) ?? [];
+  const [, shown = ""] = /Examples?:\n((?: {2}onceward .*\n?)+)/.exec(printed.stdout) ?? [];
   return shown
     .trim()
     .split("\n")
@@ -97,8 +74,8 @@ test.each([
 ])("%j is wrong usage, and says what is missing", async (args, message) => {
   const { host, printed } = hostWith(args);
   expect(await runProgram(host)).toBe(2);
-  expect(printed.err).toContain(message);
-  expect(printed.out).toBe("");
+  expect(printed.stderr).toContain(message);
+  expect(printed.stdout).toBe("");
 });
 
 /** Prints the address of each module that a program loads. */
@@ -112,7 +89,6 @@ const HELP_OF_ALL = `import { runProgram } from ${JSON.stringify(new URL("progra
   const host = { env: {}, homeDir: "/nowhere", write: () => {}, writeHeading: () => {} };
   for (const name of process.argv.slice(1)) process.exitCode ||= await runProgram({ ...host, args: [name, "--help"] });`;
 
-/** Runs a program, and returns the packages that it loads. */
 async function packagesOf(...args: string[]): Promise<ReadonlySet<string>> {
   const node = ["--conditions=@onceward/source", "--import", LIST_MODULES, ...args];
   const { stderr } = await promisify(execFile)(process.execPath, node);

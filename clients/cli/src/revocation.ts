@@ -24,11 +24,11 @@ export async function confirmRevocation(
   id: string,
   list: (page: PageRequest) => Promise<KeyPage>,
 ): Promise<void> {
-  const { items } = await collectPages(PAGE_SIZE, async (page) => {
+  const { items } = await collectPages(PAGE_SIZE, "apiKeys", async (page) => {
     const { apiKeys, nextPageToken } = await list(page);
     const found = apiKeys.filter((key) => key.id === id);
     // An id has one key: no page after it is read.
-    return { items: found, nextPageToken: found.length > 0 ? "" : nextPageToken };
+    return { apiKeys: found, nextPageToken: found.length > 0 ? "" : nextPageToken };
   });
   const effect = [...items.map(describeKey), REVOKE_KEY].join("");
   await confirm(session, options, { effect, question: `Revoke key ${id}?`, typed: id });

@@ -56,11 +56,9 @@ export async function readSnapshot(
   const after = timestampFromMs(nowMs - (nowMs % HOUR_MS));
   const grouping = GetUsageRequest_Grouping.HOUR;
   const usage = await collectUsage({ client, call }, { namespace, after, grouping }, MAX_HOURS);
-  const ambiguous = await collectPages(MAX_AMBIGUOUS, async (page) => {
-    const filter = { namespace, state: Record_State.AMBIGUOUS };
-    const { records, nextPageToken } = await client.listRecords({ ...filter, ...page }, call);
-    return { items: records, nextPageToken };
-  });
+  const ambiguous = await collectPages(MAX_AMBIGUOUS, "records", (page) =>
+    client.listRecords({ namespace, state: Record_State.AMBIGUOUS, ...page }, call),
+  );
   const { jobs } = await client.listRecordJobs({ pageSize: MAX_JOBS }, call);
   const [ambiguousSince] = ambiguous.items
     .flatMap(({ leaseExpiresAt }) => leaseExpiresAt ?? [])

@@ -1,8 +1,9 @@
 import { Code } from "@connectrpc/connect";
 import { OncewardError } from "@onceward/client";
 import { expect, test } from "vitest";
+import { hostFor } from "../../../test/support/processes/cli.ts";
 import { describeFailure, failureJson, ServiceFailure } from "./failure.ts";
-import { type Host, printing } from "./host.ts";
+import { printing } from "./host.ts";
 import { Output } from "./output.ts";
 import { runProgram } from "./program.ts";
 import { hasControls } from "./terminal.ts";
@@ -10,50 +11,34 @@ import { hasControls } from "./terminal.ts";
 /** Clears the screen by C0 and by C1, writes backwards, breaks the line by Unicode, and deletes. */
 const HOSTILE = "\u001b[2J\u009b2J\u202e\u2067\u2028\u007f\u0085";
 
-/** Returns a host that keeps what reaches the terminal. */
+/** Returns a host at a terminal, and what reaches that. */
 function newTerminal(...args: string[]) {
-  const printed: string[] = [];
-  const print = (text: string) => void printed.push(text);
-  const host: Host = {
-    args,
-    env: {},
-    homeDir: "/nonexistent",
-    isInteractive: true,
-    isTerminal: false,
-    write: print,
-    writeHeading: print,
-    warn: print,
-    ask: async (question) => {
-      print(question);
-      return "";
-    },
-    openBrowser: () => {},
-    askSecret: async (question) => {
-      print(question);
-      return "";
-    },
-    readInput: async () => "",
+  const asked: string[] = [];
+  const answer = async (question: string) => {
+    asked.push(question);
+    return "";
   };
-  return { host, printed };
+  const { host, printed } = hostFor(args, {}, { answer });
+  return { host, seen: () => printed.stdout + printed.stderr + asked.join("") };
 }
 
 test("no text reaches the terminal with its control characters, apart from line breaks and tabs", async () => {
-  const { host, printed } = newTerminal();
+  const { host, seen } = newTerminal();
   const safe = printing(host);
   safe.write(`a\tb${HOSTILE}\n`);
   safe.warn(HOSTILE);
   await safe.ask(HOSTILE);
   await safe.askSecret(HOSTILE);
-  const text = printed.join("");
+  const text = seen();
   expect(text).toMatch(/^a\tb\uFFFD\[2J.*\n/);
   expect(hasControls(text.replaceAll(/[\n\t]/g, ""))).toBe(false);
 });
 
 test("the program writes the words of its arguments without control characters", async () => {
-  const { host, printed } = newTerminal(`x${HOSTILE}`);
+  const { host, seen } = newTerminal(`x${HOSTILE}`);
   expect(await runProgram(host)).toBe(2);
-  expect(printed.join("")).toContain("unknown command");
-  expect(hasControls(printed.join("").replaceAll("\n", ""))).toBe(false);
+  expect(seen()).toContain("unknown command");
+  expect(hasControls(seen().replaceAll("\n", ""))).toBe(false);
 });
 
 test("JSON has no control character, and its reader gets the text unchanged", () => {
@@ -61,9 +46,9 @@ test("JSON has no control character, and its reader gets the text unchanged", ()
     (output: Output) => output.value({ owner: HOSTILE }, () => ""),
     (output: Output) => output.line({ owner: HOSTILE }, () => ""),
   ]) {
-    const { host, printed } = newTerminal();
+    const { host, seen } = newTerminal();
     print(new Output(printing(host), true));
-    const text = printed.join("");
+    const text = seen();
     expect(hasControls(text.replaceAll("\n", ""))).toBe(false);
     expect(JSON.parse(text)).toEqual({ owner: HOSTILE });
   }

@@ -86,7 +86,6 @@ export class Hour extends Moment {
   }
 }
 
-/** Returns the hour and minute of a time, in UTC. */
 function formatMinute(ms: number): string {
   return `${new Date(ms).toISOString().slice(11, 16)}Z`;
 }

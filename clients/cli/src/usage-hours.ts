@@ -17,10 +17,7 @@ export function collectUsage(
   filter: Filter,
   limit: number,
 ): Promise<Listed<UsageHour>> {
-  return collectPages(limit, async (page) => {
-    const { hours, nextPageToken } = await client.getUsage({ ...filter, ...page }, call);
-    return { items: hours, nextPageToken };
-  });
+  return collectPages(limit, "hours", (page) => client.getUsage({ ...filter, ...page }, call));
 }
 
 /** Returns the sum of a counter over entries. */

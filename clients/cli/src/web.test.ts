@@ -1,23 +1,14 @@
 import { expect, test } from "vitest";
+import { hostFor } from "../../../test/support/processes/cli.ts";
 import { runProgram } from "./program.ts";
 
 /** Runs a command at a terminal or in a pipe; it has neither an API key nor a service. */
 async function run(args: readonly string[], origin: string, isTerminal = true) {
-  const printed = { out: "", err: "" };
   const opened: string[] = [];
-  const noTerminal = () => Promise.reject(new Error("no terminal"));
-  const write = (text: string) => {
-    printed.out += text;
-  };
-  const exit = await runProgram({
-    ...{ args: [...args, "--web"], homeDir: "/nowhere", isInteractive: isTerminal, isTerminal },
-    env: { XDG_CONFIG_HOME: "/nowhere", ...(origin && { ONCEWARD_CONSOLE_ORIGIN: origin }) },
-    ...{ write, writeHeading: write, ask: noTerminal, askSecret: noTerminal, readInput: noTerminal },
-    warn: (text) => {
-      printed.err += text;
-    },
-    openBrowser: (url) => void opened.push(url),
-  });
+  const env = { XDG_CONFIG_HOME: "/nowhere", ...(origin && { ONCEWARD_CONSOLE_ORIGIN: origin }) };
+  const { host, printed } = hostFor([...args, "--web"], env);
+  const openBrowser = (url: string) => void opened.push(url);
+  const exit = await runProgram({ ...host, isInteractive: isTerminal, isTerminal, openBrowser });
   return { exit, ...printed, opened };
 }
 
@@ -38,7 +29,7 @@ test.each([
   [["operator", "usage", "acme"], "/tenants/acme"],
 ])("%j --web opens the console's screen, and prints its address", async (args, path) => {
   const url = `https://onceward.example/console${path}`;
-  const shown = { exit: 0, out: `${url}\n`, err: "" };
+  const shown = { exit: 0, stdout: `${url}\n`, stderr: "" };
   expect(await run(args, "https://onceward.example/console/")).toEqual({ ...shown, opened: [url] });
   expect(await run(args, "https://onceward.example", false)).toEqual({ ...shown, opened: [] });
 });
@@ -49,7 +40,7 @@ test.each([
   "https://user:pass@onceward.example",
   "onceward.example",
 ])("the console's address %j is opened by no one", async (origin) => {
-  const { err, ...rest } = await run(["audit", "list"], origin);
-  expect(rest).toEqual({ exit: 2, out: "", opened: [] });
-  expect(err).toMatch(/^onceward: The console's address must be/);
+  const { stderr, ...rest } = await run(["audit", "list"], origin);
+  expect(rest).toEqual({ exit: 2, stdout: "", opened: [] });
+  expect(stderr).toMatch(/^onceward: The console's address must be/);
 });

@@ -44,23 +44,23 @@ func taking(t *testing.T, with driver, text string) func(context.Context, *oncew
 }
 
 func expectRun(
-	t *testing.T, service *oncewardtest.Service, operation onceward.Operation,
+	t *testing.T, with driver, operation onceward.Operation,
 	fn func(context.Context, *onceward.Claim) (string, error), want string,
 ) {
 	t.Helper()
-	if got, err := onceward.Run(t.Context(), service.Client, operation, fn); err != nil || got != want {
+	if got, err := onceward.Run(t.Context(), with.service.Client, operation, fn); err != nil || got != want {
 		t.Errorf("the run returned %q, %v, not %q", got, err, want)
 	}
 }
 
 // crashAfterCommit commits a completion that does not reach the service, as if the process died. Returns its claim.
 func crashAfterCommit(
-	t *testing.T, with driver, service *oncewardtest.Service, operation onceward.Operation, text string,
+	t *testing.T, with driver, operation onceward.Operation, text string,
 ) *onceward.Claim {
 	t.Helper()
-	service.FailNext(oncewardtest.Complete, onceward.ErrInternal)
+	with.service.FailNext(oncewardtest.Complete, onceward.ErrInternal)
 	var held *onceward.Claim
-	_, err := onceward.Run(t.Context(), service.Client, operation,
+	_, err := onceward.Run(t.Context(), with.service.Client, operation,
 		func(ctx context.Context, claim *onceward.Claim) (string, error) {
 			held = claim
 			return take(ctx, t, with, claim, text)
@@ -75,9 +75,9 @@ func crashAfterCommit(
 // counts are the numbers of a Delivery.
 type counts struct{ delivered, undeliverable, failed int }
 
-func expectDelivery(t *testing.T, with driver, service *oncewardtest.Service, want counts) oncewardinbox.Delivery {
+func expectDelivery(t *testing.T, with driver, want counts) oncewardinbox.Delivery {
 	t.Helper()
-	delivery, err := oncewardinbox.DeliverCompletions(t.Context(), service.Client, with.database)
+	delivery, err := oncewardinbox.DeliverCompletions(t.Context(), with.service.Client, with.database)
 	got := counts{delivery.Delivered, len(delivery.Undeliverable), len(delivery.Failed)}
 	if err != nil || got != want {
 		t.Errorf("a pass had %+v (%v), %v, not %+v", got, delivery, err, want)
@@ -103,36 +103,23 @@ func never(t *testing.T) func(context.Context, *onceward.Claim) (string, error) 
 
 func TestARunAndItsDuplicateReturnTheWrittenValue(t *testing.T) {
 	forEachDriver(t, func(t *testing.T, with driver) {
-		service := oncewardtest.New(t, oncewardtest.Options{})
-		expectRun(t, service, order, taking(t, with, "first"), "first")
-		expectRun(t, service, order, taking(t, with, "second"), "first")
+		expectRun(t, with, order, taking(t, with, "first"), "first")
+		expectRun(t, with, order, taking(t, with, "second"), "first")
 		expectEffects(t, with, "first")
 		// The relay's completion is the one that Run has stored.
-		expectDelivery(t, with, service, counts{delivered: 1})
-	})
-}
-
-func TestACompletionCommittedBeforeACrashIsDeliveredOnce(t *testing.T) {
-	forEachDriver(t, func(t *testing.T, with driver) {
-		service := oncewardtest.New(t, oncewardtest.Options{})
-		crashAfterCommit(t, with, service, order, "taken")
-		service.Advance(time.Hour)
-		expectDelivery(t, with, service, counts{delivered: 1})
-		expectDelivery(t, with, service, counts{})
-		expectRun(t, service, order, never(t), "taken")
+		expectDelivery(t, with, counts{delivered: 1})
 	})
 }
 
 func TestATransactionThatHasNotCommittedIsNotDelivered(t *testing.T) {
 	forEachDriver(t, func(t *testing.T, with driver) {
-		service := oncewardtest.New(t, oncewardtest.Options{})
-		expectRun(t, service, order, func(ctx context.Context, claim *onceward.Claim) (string, error) {
+		expectRun(t, with, order, func(ctx context.Context, claim *onceward.Claim) (string, error) {
 			tx := with.begin(t)
 			value, err := oncewardinbox.CompleteIn(ctx, tx.inbox, claim, note(tx, "taken"))
 			if err != nil {
 				return "", err
 			}
-			expectDelivery(t, with, service, counts{})
+			expectDelivery(t, with, counts{})
 			return value, tx.commit()
 		}, "taken")
 	})
@@ -140,11 +127,10 @@ func TestATransactionThatHasNotCommittedIsNotDelivered(t *testing.T) {
 
 func TestAnAttemptThatTakesOverACommittedEffectDeliversIt(t *testing.T) {
 	forEachDriver(t, func(t *testing.T, with driver) {
-		service := oncewardtest.New(t, oncewardtest.Options{})
-		first := crashAfterCommit(t, with, service, order, "before the crash")
-		service.Advance(30 * time.Second)
-		expectRun(t, service, order, func(ctx context.Context, claim *onceward.Claim) (string, error) {
-			delivery := expectDelivery(t, with, service, counts{undeliverable: 1})
+		first := crashAfterCommit(t, with, order, "before the crash")
+		with.service.Advance(30 * time.Second)
+		expectRun(t, with, order, func(ctx context.Context, claim *onceward.Claim) (string, error) {
+			delivery := expectDelivery(t, with, counts{undeliverable: 1})
 			refused := oncewardinbox.UndeliverableCompletion{
 				Claim:  onceward.ClaimRef{Namespace: "orders", Key: "order-1", FencingToken: first.FencingToken},
 				Reason: onceward.ErrClaimSuperseded,
@@ -153,20 +139,19 @@ func TestAnAttemptThatTakesOverACommittedEffectDeliversIt(t *testing.T) {
 				t.Errorf("refused are %v", delivery.Undeliverable)
 			}
 			with.exec(t, "update onceward_completions set next_attempt_at = now()")
-			expectDelivery(t, with, service, counts{})
+			expectDelivery(t, with, counts{})
 			return take(ctx, t, with, claim, "after the crash")
 		}, "before the crash")
-		expectDelivery(t, with, service, counts{delivered: 1})
+		expectDelivery(t, with, counts{delivered: 1})
 		expectEffects(t, with, "before the crash")
 	})
 }
 
 func TestAStalledHolderWritesNothingAfterAnotherOneHasFinished(t *testing.T) {
 	forEachDriver(t, func(t *testing.T, with driver) {
-		service := oncewardtest.New(t, oncewardtest.Options{})
 		var stalled *onceward.Claim
-		service.FailNext(oncewardtest.Complete, onceward.ErrInternal)
-		_, err := onceward.Run(t.Context(), service.Client, order,
+		with.service.FailNext(oncewardtest.Complete, onceward.ErrInternal)
+		_, err := onceward.Run(t.Context(), with.service.Client, order,
 			func(_ context.Context, claim *onceward.Claim) (string, error) {
 				stalled = claim
 				return "", nil
@@ -174,9 +159,9 @@ func TestAStalledHolderWritesNothingAfterAnotherOneHasFinished(t *testing.T) {
 		if err == nil {
 			t.Fatal("the completion was not lost")
 		}
-		service.Advance(30 * time.Second)
-		expectRun(t, service, order, taking(t, with, "by the second"), "by the second")
-		expectDelivery(t, with, service, counts{delivered: 1})
+		with.service.Advance(30 * time.Second)
+		expectRun(t, with, order, taking(t, with, "by the second"), "by the second")
+		expectDelivery(t, with, counts{delivered: 1})
 		if value, err := take(t.Context(), t, with, stalled, "by the first"); err != nil || value != "by the second" {
 			t.Errorf("the stalled holder got %q, %v", value, err)
 		}
@@ -186,16 +171,15 @@ func TestAStalledHolderWritesNothingAfterAnotherOneHasFinished(t *testing.T) {
 
 func TestAnEffectThatWasWrittenUnguardedIsTakenOverByTheFirstClaim(t *testing.T) {
 	forEachDriver(t, func(t *testing.T, with driver) {
-		service := oncewardtest.New(t, oncewardtest.Options{})
 		unguarded := &onceward.Claim{Namespace: order.Namespace, Key: order.Key}
 		for range 2 {
 			if value, err := take(t.Context(), t, with, unguarded, "unguarded"); err != nil || value != "unguarded" {
 				t.Errorf("it got %q, %v", value, err)
 			}
 		}
-		expectDelivery(t, with, service, counts{undeliverable: 1})
-		expectRun(t, service, order, taking(t, with, "guarded"), "unguarded")
-		expectDelivery(t, with, service, counts{delivered: 1})
+		expectDelivery(t, with, counts{undeliverable: 1})
+		expectRun(t, with, order, taking(t, with, "guarded"), "unguarded")
+		expectDelivery(t, with, counts{delivered: 1})
 		expectEffects(t, with, "unguarded")
 	})
 }
@@ -228,7 +212,6 @@ func TestConcurrentHoldersCommitOneEffect(t *testing.T) {
 
 func TestAnErrorAndAValueThatCannotBeStoredUndoTheWrites(t *testing.T) {
 	forEachDriver(t, func(t *testing.T, with driver) {
-		service := oncewardtest.New(t, oncewardtest.Options{})
 		failed := errors.New("no printer")
 		for _, each := range []struct {
 			value any
@@ -239,7 +222,7 @@ func TestAnErrorAndAValueThatCannotBeStoredUndoTheWrites(t *testing.T) {
 			{make(chan int), nil, onceward.ErrResultNotJSON},
 			{strings.Repeat("x", 1_100_000), nil, onceward.ErrResultTooLarge},
 		} {
-			_, err := onceward.Run(t.Context(), service.Client, order,
+			_, err := onceward.Run(t.Context(), with.service.Client, order,
 				func(ctx context.Context, claim *onceward.Claim) (any, error) {
 					tx := with.begin(t)
 					value, err := oncewardinbox.CompleteIn(ctx, tx.inbox, claim, func(ctx context.Context) (any, error) {
@@ -256,8 +239,8 @@ func TestAnErrorAndAValueThatCannotBeStoredUndoTheWrites(t *testing.T) {
 			}
 		}
 		expectEffects(t, with)
-		expectDelivery(t, with, service, counts{})
-		expectRun(t, service, order, taking(t, with, "done"), "done")
+		expectDelivery(t, with, counts{})
+		expectRun(t, with, order, taking(t, with, "done"), "done")
 	})
 }
 
@@ -288,12 +271,11 @@ func TestNothingRunsWithinAnotherCompletionOrOutsideATransaction(t *testing.T) {
 
 func TestACodecsBytesAreDeliveredAndAValueOverThePolicysLimitIsNot(t *testing.T) {
 	forEachDriver(t, func(t *testing.T, with driver) {
-		service := oncewardtest.New(t, oncewardtest.Options{})
 		inBytes := orderNamed("order-in-bytes")
 		inBytes.Codec = onceward.BytesCodec{}
 		stored := []byte{0xff}
-		service.FailNext(oncewardtest.Complete, onceward.ErrInternal)
-		_, err := onceward.Run(t.Context(), service.Client, inBytes,
+		with.service.FailNext(oncewardtest.Complete, onceward.ErrInternal)
+		_, err := onceward.Run(t.Context(), with.service.Client, inBytes,
 			func(ctx context.Context, claim *onceward.Claim) ([]byte, error) {
 				tx := with.begin(t)
 				value, err := oncewardinbox.CompleteIn(ctx, tx.inbox, claim,
@@ -303,14 +285,14 @@ func TestACodecsBytesAreDeliveredAndAValueOverThePolicysLimitIsNot(t *testing.T)
 		if !errors.As(err, new(*onceward.CompletionError)) {
 			t.Fatal(err)
 		}
-		crashAfterCommit(t, with, service, orderNamed("too-large"), strings.Repeat("x", 70_000))
-		expectDelivery(t, with, service, counts{delivered: 2})
-		replayed, err := onceward.Run(t.Context(), service.Client, inBytes,
+		crashAfterCommit(t, with, orderNamed("too-large"), strings.Repeat("x", 70_000))
+		expectDelivery(t, with, counts{delivered: 2})
+		replayed, err := onceward.Run(t.Context(), with.service.Client, inBytes,
 			func(context.Context, *onceward.Claim) ([]byte, error) { return nil, errors.New("it ran") })
 		if err != nil || !bytes.Equal(replayed, stored) {
 			t.Errorf("it got %v, %v", replayed, err)
 		}
-		if _, err := onceward.Run(t.Context(), service.Client, orderNamed("too-large"), never(t)); !errors.Is(err, onceward.ErrResultLost) {
+		if _, err := onceward.Run(t.Context(), with.service.Client, orderNamed("too-large"), never(t)); !errors.Is(err, onceward.ErrResultLost) {
 			t.Errorf("it got %v", err)
 		}
 	})
@@ -318,24 +300,22 @@ func TestACodecsBytesAreDeliveredAndAValueOverThePolicysLimitIsNot(t *testing.T)
 
 func TestACorruptedRowDoesNotAffectTheOthersOfItsPass(t *testing.T) {
 	forEachDriver(t, func(t *testing.T, with driver) {
-		service := oncewardtest.New(t, oncewardtest.Options{})
-		crashAfterCommit(t, with, service, order, "taken")
-		crashAfterCommit(t, with, service, orderNamed("order-2"), "lost")
+		crashAfterCommit(t, with, order, "taken")
+		crashAfterCommit(t, with, orderNamed("order-2"), "lost")
 		with.exec(t, `update onceward_completions set result = '\xff' where key = 'order-2'`)
-		expectDelivery(t, with, service, counts{delivered: 1, failed: 1})
+		expectDelivery(t, with, counts{delivered: 1, failed: 1})
 	})
 }
 
 func TestARowThatIsTakenOverDuringItsDeliveryIsDeliveredAgain(t *testing.T) {
 	forEachDriver(t, func(t *testing.T, with driver) {
-		service := oncewardtest.New(t, oncewardtest.Options{})
-		crashAfterCommit(t, with, service, order, "taken")
+		crashAfterCommit(t, with, order, "taken")
 		// The pass reads its rows with Query, and marks them with Exec.
 		takenOver := onExec{with.database, func() error {
 			_, err := with.database.Exec(t.Context(), "update onceward_completions set fencing_token = fencing_token + 1")
 			return err
 		}}
-		delivery, err := oncewardinbox.DeliverCompletions(t.Context(), service.Client, takenOver)
+		delivery, err := oncewardinbox.DeliverCompletions(t.Context(), with.service.Client, takenOver)
 		if err != nil || delivery.Delivered != 1 {
 			t.Errorf("the pass had %v, %v", delivery, err)
 		}
@@ -362,11 +342,10 @@ func (e onExec) Exec(ctx context.Context, statement string, args ...any) (int64,
 
 func TestADeliveryThatFailsIsDueAgainAfterGrowingDelays(t *testing.T) {
 	forEachDriver(t, func(t *testing.T, with driver) {
-		service := oncewardtest.New(t, oncewardtest.Options{})
-		crashAfterCommit(t, with, service, order, "taken")
+		crashAfterCommit(t, with, order, "taken")
 		for _, want := range []int{10, 20, 40, 60} {
-			service.FailNext(oncewardtest.Complete, onceward.ErrDatabaseUnavailable)
-			delivery := expectDelivery(t, with, service, counts{failed: 1})
+			with.service.FailNext(oncewardtest.Complete, onceward.ErrDatabaseUnavailable)
+			delivery := expectDelivery(t, with, counts{failed: 1})
 			if len(delivery.Failed) == 1 && !errors.Is(delivery.Failed[0], onceward.ErrDatabaseUnavailable) {
 				t.Errorf("it failed with %v", delivery.Failed)
 			}
@@ -377,15 +356,14 @@ func TestADeliveryThatFailsIsDueAgainAfterGrowingDelays(t *testing.T) {
 			}
 			with.exec(t, "update onceward_completions set next_attempt_at = now()")
 		}
-		expectDelivery(t, with, service, counts{delivered: 1})
+		expectDelivery(t, with, counts{delivered: 1})
 	})
 }
 
 func TestARelaySurvivesOutagesOfBothSidesAndEndsWithItsContext(t *testing.T) {
 	forEachDriver(t, func(t *testing.T, with driver) {
-		service := oncewardtest.New(t, oncewardtest.Options{})
-		crashAfterCommit(t, with, service, order, "taken")
-		service.FailNext(oncewardtest.Complete, onceward.ErrDatabaseUnavailable)
+		crashAfterCommit(t, with, order, "taken")
+		with.service.FailNext(oncewardtest.Complete, onceward.ErrDatabaseUnavailable)
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
 		unreachable := errors.New("the database is unreachable")
@@ -398,7 +376,7 @@ func TestARelaySurvivesOutagesOfBothSidesAndEndsWithItsContext(t *testing.T) {
 		}}
 		ended := make(chan error)
 		go func() {
-			ended <- oncewardinbox.RunRelay(ctx, service.Client, failing, oncewardinbox.RelayOptions{
+			ended <- oncewardinbox.RunRelay(ctx, with.service.Client, failing, oncewardinbox.RelayOptions{
 				Poll: 10 * time.Millisecond,
 				OnError: func(err error) {
 					seen = append(seen, err)
@@ -409,7 +387,7 @@ func TestARelaySurvivesOutagesOfBothSidesAndEndsWithItsContext(t *testing.T) {
 			})
 		}()
 		// Waits for the relay: the claim is held until then.
-		expectRun(t, service, order, never(t), "taken")
+		expectRun(t, with, order, never(t), "taken")
 		cancel()
 		if err := <-ended; err != nil {
 			t.Error(err)
@@ -417,10 +395,10 @@ func TestARelaySurvivesOutagesOfBothSidesAndEndsWithItsContext(t *testing.T) {
 		if seen[0] != unreachable || !slices.ContainsFunc(seen, isUnavailable) {
 			t.Errorf("the relay reported %v", seen)
 		}
-		crashAfterCommit(t, with, service, orderNamed("order-2"), "taken")
+		crashAfterCommit(t, with, orderNamed("order-2"), "taken")
 		// The ended relay may not have marked the completion that it had delivered.
 		with.exec(t, "delete from onceward_completions where key = 'order-1'")
-		expectDelivery(t, with, service, counts{delivered: 1})
+		expectDelivery(t, with, counts{delivered: 1})
 	})
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/onceward/onceward/clients/go/onceward"
 	"github.com/onceward/onceward/clients/go/onceward/oncewardinbox"
+	"github.com/onceward/onceward/clients/go/onceward/oncewardtest"
 )
 
 // transaction is one of a driver.
@@ -24,8 +25,9 @@ type transaction struct {
 	commit func() error
 }
 
-// driver begins transactions, and has an executor outside of them.
+// driver begins transactions, has an executor outside of them, and a service that completions are delivered to.
 type driver struct {
+	service  *oncewardtest.Service
 	begin    func(t *testing.T) transaction
 	database oncewardinbox.Executor
 }
@@ -98,7 +100,11 @@ func (d driver) exec(t *testing.T, statement string) {
 
 func forEachDriver(t *testing.T, test func(t *testing.T, with driver)) {
 	for name := range drivers(t) {
-		t.Run(name, func(t *testing.T) { test(t, drivers(t)[name]) })
+		t.Run(name, func(t *testing.T) {
+			with := drivers(t)[name]
+			with.service = oncewardtest.New(t, oncewardtest.Options{})
+			test(t, with)
+		})
 	}
 }
 

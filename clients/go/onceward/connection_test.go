@@ -164,7 +164,7 @@ func TestCallsGoToEachReplicaInTurnThatCanBeReached(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = client.Close(context.Background()) })
+	t.Cleanup(func() { closeAtOnce(client) })
 	runs := 0
 	runUntil := func(isReached func() bool) {
 		t.Helper()
@@ -217,119 +217,6 @@ func TestCallsFollowATenantThatMovesOnAndGoBackWhileItsHomeIsDown(t *testing.T) 
 	runs("order-1", 4, 1, 4)
 }
 
-// hush forwards connections to a service. Those that are open when it falls silent stay open, and forward nothing.
-type hush struct {
-	net.Listener
-	to     string
-	mu     sync.Mutex
-	silent chan struct{}
-}
-
-func startHush(t *testing.T, to net.Addr) *hush {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	started := &hush{Listener: listener, to: to.String(), silent: make(chan struct{})}
-	t.Cleanup(func() { _ = listener.Close() })
-	go func() {
-		for {
-			accepted, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			dialled, err := net.Dial("tcp", started.to)
-			if err != nil {
-				_ = accepted.Close()
-				continue
-			}
-			t.Cleanup(func() { _, _ = accepted.Close(), dialled.Close() })
-			started.mu.Lock()
-			silent := started.silent
-			started.mu.Unlock()
-			go forward(accepted, dialled, silent)
-			go forward(dialled, accepted, silent)
-		}
-	}()
-	return started
-}
-
-func forward(from, to net.Conn, silent chan struct{}) {
-	buffer := make([]byte, 1<<16)
-	for {
-		n, err := from.Read(buffer)
-		select {
-		case <-silent:
-			continue
-		default:
-		}
-		if err != nil {
-			_ = to.Close()
-			return
-		}
-		_, _ = to.Write(buffer[:n])
-	}
-}
-
-func (h *hush) fallSilent() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	close(h.silent)
-	h.silent = make(chan struct{})
-}
-
-// guarded is a service that accepts one token.
-type guarded struct {
-	oncewardv1.UnimplementedIdempotencyServiceServer
-	token string
-}
-
-func (g *guarded) Lookup(ctx context.Context, _ *oncewardv1.LookupRequest) (*oncewardv1.LookupResponse, error) {
-	if sent := metadata.ValueFromIncomingContext(ctx, "authorization"); len(sent) == 1 && sent[0] == "Bearer "+g.token {
-		return &oncewardv1.LookupResponse{}, nil
-	}
-	refused, err := status.New(codes.Unauthenticated, "no such token").WithDetails(
-		&errdetails.ErrorInfo{Domain: "onceward", Reason: string(onceward.ErrCredentialInvalid)})
-	return nil, errors.Join(err, refused.Err())
-}
-
-func TestARefusedTokenIsAskedForOnceMore(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := grpc.NewServer()
-	oncewardv1.RegisterIdempotencyServiceServer(server, &guarded{token: "2"})
-	go func() { _ = server.Serve(listener) }()
-	t.Cleanup(server.Stop)
-	for name, each := range map[string]struct {
-		tokens []string
-		want   codes.Code
-	}{
-		"another token":     {[]string{"1", "2"}, codes.OK},
-		"the same token":    {[]string{"1", "1"}, codes.Unauthenticated},
-		"two refused ones":  {[]string{"1", "3"}, codes.Unauthenticated},
-		"a token that fits": {[]string{"2"}, codes.OK},
-	} {
-		asked := 0
-		client, err := onceward.New(fmt.Sprint("http://", listener.Addr()), onceward.Options{
-			Token: func(context.Context) (string, error) {
-				asked++
-				return each.tokens[asked-1], nil
-			},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = client.Service().Lookup(t.Context(), &oncewardv1.LookupRequest{})
-		if status.Code(err) != each.want || asked != len(each.tokens) {
-			t.Errorf("%s: got %v after %d tokens", name, err, asked)
-		}
-		closeAtOnce(client)
-	}
-}
-
 func TestASourceOfTokensMayFailForAWhile(t *testing.T) {
 	replica := startReplica(t, oncewardtest.New(t, oncewardtest.Options{}))
 	asked := 0
@@ -347,31 +234,5 @@ func TestASourceOfTokensMayFailForAWhile(t *testing.T) {
 	defer closeAtOnce(client)
 	if _, err := onceward.Run(t.Context(), client, charges, succeeds); err != nil {
 		t.Error(err)
-	}
-}
-
-func TestTheFirstRunAfterAConnectionFellSilentSucceeds(t *testing.T) {
-	t.Parallel() // It waits for two attempts of 5 s.
-	service := oncewardtest.New(t, oncewardtest.Options{})
-	proxy := startHush(t, startReplica(t, service).Addr())
-	client, err := onceward.New(fmt.Sprint("http://", proxy.Addr()), onceward.Options{APIKey: "key"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = client.Close(context.Background()) })
-	for i := range 3 {
-		operation := onceward.Operation{Namespace: "charges", Key: fmt.Sprint("order-", i)}
-		value, err := onceward.Run(t.Context(), client, operation, func(context.Context, *onceward.Claim) (int, error) {
-			if i == 2 {
-				proxy.fallSilent() // Before the completion.
-			}
-			return i, nil
-		})
-		if err != nil || value != i {
-			t.Errorf("run %d got %v, %v", i, value, err)
-		}
-		if i == 0 {
-			proxy.fallSilent() // Before the next claim.
-		}
 	}
 }

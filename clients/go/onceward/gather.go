@@ -155,21 +155,12 @@ func (c *calls) settle(each *call, reply *oncewardv1.BatchResponseItem) {
 	}
 }
 
+// isAnswerTo returns whether the reply is of the item's call: the fields of both have one name.
 func isAnswerTo(item *oncewardv1.BatchRequestItem, reply *oncewardv1.BatchResponseItem) bool {
-	switch item.GetRequest().(type) {
-	case *oncewardv1.BatchRequestItem_Claim:
-		return reply.GetClaim() != nil
-	case *oncewardv1.BatchRequestItem_Complete:
-		return reply.GetComplete() != nil
-	case *oncewardv1.BatchRequestItem_Release:
-		return reply.GetRelease() != nil
-	case *oncewardv1.BatchRequestItem_ExtendLease:
-		return reply.GetExtendLease() != nil
-	case *oncewardv1.BatchRequestItem_Lookup:
-		return reply.GetLookup() != nil
-	default:
-		return false
-	}
+	asked, answered := item.ProtoReflect(), reply.ProtoReflect()
+	request := asked.WhichOneof(asked.Descriptor().Oneofs().ByName("request"))
+	response := answered.WhichOneof(answered.Descriptor().Oneofs().ByName("response"))
+	return response != nil && response.Name() == request.Name()
 }
 
 func (c *calls) sendOneByOne(batch []*call) {

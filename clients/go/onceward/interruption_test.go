@@ -31,6 +31,7 @@ func expectState(t *testing.T, service *oncewardtest.Service, want oncewardv1.Re
 func TestAnInterruptedFunctionLeavesItsClaimToThePolicy(t *testing.T) {
 	dialTimeout := &url.Error{Op: "Post", Err: &net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded}}
 	noEffect := fmt.Errorf("charge: %w", &onceward.NoEffectError{Cause: context.DeadlineExceeded})
+	terminal, unknown := &onceward.TerminalError{Message: "declined"}, &onceward.OutcomeUnknownError{Message: "timed out"}
 	for name, each := range map[string]struct {
 		err  error
 		want oncewardv1.Record_State
@@ -54,12 +55,17 @@ func TestAnInterruptedFunctionLeavesItsClaimToThePolicy(t *testing.T) {
 		"no effect around a terminal error":  {&onceward.NoEffectError{Cause: &onceward.TerminalError{}}, oncewardv1.Record_STATE_RELEASED},
 		"an unknown effect beside none":      {errors.Join(noEffect, &onceward.OutcomeUnknownError{}), oncewardv1.Record_STATE_IN_PROGRESS},
 		"a terminal error around a deadline": {&onceward.TerminalError{Cause: context.DeadlineExceeded}, oncewardv1.Record_STATE_COMPLETED},
+		"a terminal error that is wrapped":   {fmt.Errorf("charge: %w", terminal), oncewardv1.Record_STATE_COMPLETED},
+		"a terminal around an unknown error": {&onceward.TerminalError{Cause: unknown}, oncewardv1.Record_STATE_COMPLETED},
+		"an unknown around a terminal error": {&onceward.OutcomeUnknownError{Cause: terminal}, oncewardv1.Record_STATE_IN_PROGRESS},
+		"a terminal beside an unknown error": {errors.Join(terminal, unknown), oncewardv1.Record_STATE_IN_PROGRESS},
+		"an unknown error that is wrapped":   {fmt.Errorf("charge: %w", unknown), oncewardv1.Record_STATE_IN_PROGRESS},
 	} {
 		t.Run(name, func(t *testing.T) {
 			service := oncewardtest.New(t, oncewardtest.Options{})
 			_, err := onceward.Run(t.Context(), service.Client, charges,
 				func(context.Context, *onceward.Claim) (charge, error) { return charge{}, each.err })
-			if _, isTerminal := each.err.(*onceward.TerminalError); err != each.err && !isTerminal {
+			if err != each.err && each.want != oncewardv1.Record_STATE_COMPLETED {
 				t.Errorf("the caller got %v", err)
 			}
 			expectState(t, service, each.want)

@@ -114,7 +114,6 @@ export function openTelemetry(warn: (line: string) => void): ProxyTracing {
   };
 }
 
-/** Reads headers of a bounded length. */
 const BOUNDED_HEADERS = {
   keys: () => TRACE_HEADERS,
   get({ headers }: { headers: NodeJS.Dict<string | string[]> }, name: string): string | undefined {

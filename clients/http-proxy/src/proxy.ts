@@ -313,7 +313,6 @@ function isPlainOrChunked({ headers }: IncomingMessage): boolean {
   return coding === undefined || coding.trim().toLowerCase() === "chunked";
 }
 
-/** Why a body is not read. */
 type Unread = "too large" | "too slow" | "no room";
 
 /** Returns the whole body, or why it is not read, as soon as that is known. What it keeps, it holds in the room. */

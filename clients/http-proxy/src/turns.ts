@@ -46,7 +46,6 @@ function cut(socket: Socket & { readonly parser?: { onIncoming: () => number } |
   if (socket.parser) socket.parser.onIncoming = () => STOP_PARSING;
 }
 
-/** The requests of one connection. */
 interface Turns {
   /** Whether a request is being answered. */
   isBusy: boolean;

@@ -19,7 +19,6 @@ export interface Host {
   warn(text: string): void;
 }
 
-/** The options of the program. */
 interface Flags extends CredentialFlags {
   readonly policy: string;
   readonly url?: URL;

@@ -29,7 +29,6 @@ const INVALID_CALL =
   /^(MCP error -32602: )*(Input validation error|Invalid arguments|Invalid tools\/call request|Tool \S+ (not found|disabled)$)/;
 /** How long the server may take to list its tools, or to begin a session, in milliseconds. */
 const LIST_TIMEOUT_MS = 60_000;
-/** The method of the calls that are guarded. */
 const TOOL_CALL = "tools/call";
 /** After it, the policy is compared with the tools again. */
 const TOOLS_CHANGED = "notifications/tools/list_changed";

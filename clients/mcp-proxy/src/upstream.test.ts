@@ -6,7 +6,6 @@ import { connectUpstream, wasNotSent } from "./upstream.ts";
 const MIB = 1024 * 1024;
 const REQUEST = { jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "refund" } } as const;
 
-/** Connects to a server that answers each request with this body. */
 async function connectTo(type: string, ...chunks: readonly string[]) {
   const server = createServer((request, response) => {
     request.resume().on("end", () => {

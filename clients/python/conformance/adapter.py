@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+import warnings
 from typing import Any
 
 from actions import perform_action
@@ -31,5 +32,6 @@ def outcome_of(case: dict[str, Any], uses_asyncio: bool) -> object:
 
 
 if __name__ == "__main__":
+    warnings.simplefilter("ignore")
     for line in sys.stdin:
         print(json.dumps(outcome_of(json.loads(line), "--asyncio" in sys.argv)), flush=True)

@@ -6,8 +6,7 @@ import asyncio
 from typing import Any
 
 from reports import describe_claim, report_error
-from runs import _perform_steps
-from runs_asyncio import _perform_steps as _perform_steps_asyncio
+from runs import drive, perform_steps, settled
 from values import snake_case, write_value
 
 from onceward import Onceward, aio
@@ -16,37 +15,24 @@ from onceward.consumers import Delivery, message_handler
 
 def perform_messages(case: dict[str, Any], uses_asyncio: bool) -> object:
     """Performs the deliveries of a case. Returns their outcomes, and how often the function was called."""
-    return asyncio.run(_perform_asyncio(case)) if uses_asyncio else _perform(case)
+    return asyncio.run(_perform(case, aio.Onceward)) if uses_asyncio else drive(_perform(case, Onceward))
 
 
-def _options_of(case: dict[str, Any]) -> Any:
-    options = {snake_case(name): value for name, value in case.get("options", {}).items()}
-    return {**options, "key": lambda message: message.get("key")}
-
-
-def _perform(case: dict[str, Any]) -> object:
-    calls: list[str] = []
-
-    def function(message: dict[str, Any], claim: Any) -> object:
-        calls.append(claim.key)
-        return _perform_steps(message["function"], claim, describe_claim(claim))
-
-    with Onceward(case["address"], api_key="conformance", owner="conformance") as client:
-        handle = message_handler(client, "charges", function, **_options_of(case))
-        deliveries = [_report(handle(message)) for message in case["deliveries"]]
-    return {"deliveries": deliveries, "functions": len(calls)}
-
-
-async def _perform_asyncio(case: dict[str, Any]) -> object:
+async def _perform(case: dict[str, Any], kind: Any) -> object:
     calls: list[str] = []
 
     async def function(message: dict[str, Any], claim: Any) -> object:
         calls.append(claim.key)
-        return await _perform_steps_asyncio(message["function"], claim, describe_claim(claim))
+        return await perform_steps(message["function"], claim, describe_claim(claim))
 
-    async with aio.Onceward(case["address"], api_key="conformance", owner="conformance") as client:
-        handle = message_handler(client, "charges", function, **_options_of(case))
-        deliveries = [_report(await handle(message)) for message in case["deliveries"]]
+    blocks = kind is Onceward
+    called = (lambda message, claim: drive(function(message, claim))) if blocks else function
+    options: Any = {snake_case(name): value for name, value in case.get("options", {}).items()}
+    options["key"] = lambda message: message.get("key")
+    client = kind(case["address"], api_key="conformance", owner="conformance")
+    handle = message_handler(client, "charges", called, **options)
+    deliveries = [_report(await settled(handle(message))) for message in case["deliveries"]]
+    await settled(client.close())
     return {"deliveries": deliveries, "functions": len(calls)}
 
 

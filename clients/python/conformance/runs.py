@@ -1,12 +1,13 @@
-"""Runs of the blocking client."""
+"""Runs of the blocking client, and what the asyncio client does likewise."""
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 import signal
 import threading
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager, nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,7 +17,6 @@ from values import read_value, snake_case
 
 from onceward import (
     BytesCodec,
-    Claim,
     DidNotHappen,
     Happened,
     NoEffectError,
@@ -26,61 +26,81 @@ from onceward import (
     StillOpen,
     TerminalError,
     Unknown,
+    aio,
 )
 from onceward.outgoing import HttpKeys
 
 
 def perform_runs(case: dict[str, Any]) -> object:
     """Performs the runs of a case. Returns the outcome of each, and what each call of a function saw."""
-    warnings.simplefilter("ignore")
     client = Onceward(case["address"], owner="conformance", **credential_of(case))
     closing = None
     if "closeAfterMs" in case:
         closing = threading.Timer(case["closeAfterMs"] / 1000, client.close, [case.get("closeTimeoutMs")])
         closing.start()
-    functions: list[dict[str, Any]] = []
-    searches: list[dict[str, Any]] = []
+    performed = Runs(client)
     outcomes = []
     for run in case["runs"]:
         if run.get("closeBefore"):
             client.close()
-        outcomes.append(_perform_run(client, run, functions, searches))
+        outcomes.append(drive(performed.perform(run)))
     if closing is not None:
         closing.join()
     client.close()
-    return {"runs": outcomes, "functions": functions, "searches": searches}
+    return {"runs": outcomes, "functions": performed.functions, "searches": performed.searches}
 
 
-def _perform_run(
-    client: Onceward, run: dict[str, Any], functions: list[dict[str, Any]], searches: list[dict[str, Any]]
-) -> object:
-    def function(claim: Claim) -> object:
-        seen = describe_claim(claim)
-        functions.append(seen)
-        return _perform_steps(run["function"], claim, seen)
+async def settled(value: Any) -> Any:
+    """Returns what a call of either client returns, which that for asyncio has awaited."""
+    return await value if inspect.isawaitable(value) else value
 
-    def resolve(claim: Claim) -> object:
-        seen = {**describe_claim(claim), "sinceMs": claim.ms_since_effect_may_have_begun}
-        searches.append(seen)
-        steps = run["resolve"][min(len(searches), len(run["resolve"])) - 1]
-        return _perform_steps(steps, claim, seen)
 
-    namespace, key, options = options_of(run)
-    if "resolve" in run:
-        options["resolve"] = resolve
+def drive(steps: Coroutine[Any, Any, Any]) -> Any:
+    """Does what the blocking client does, which awaits nothing. Returns its value."""
     try:
-        with _left_after(run.get("cancelAfterMs")):
-            if "seen" in run:
-                keys = run["seen"]
-                one = len(keys) == 1
-                return {
-                    "seen": [client.seen(namespace, *keys, **options)]
-                    if one
-                    else client.seen_all(namespace, keys, **options)
-                }
-            return report_result(client.run_detailed(namespace, key, function, **options))
-    except (Exception, Left, SystemExit) as error:
-        return report_error(error)
+        steps.send(None)
+    except StopIteration as end:
+        return end.value
+    raise AssertionError("the blocking client awaits nothing")
+
+
+class Runs:
+    """The runs of one client, blocking or not, and what the calls of their functions saw."""
+
+    def __init__(self, client: Onceward | aio.Onceward) -> None:
+        self._client: Any = client
+        self._blocks = isinstance(client, Onceward)
+        self.functions: list[dict[str, Any]] = []
+        self.searches: list[dict[str, Any]] = []
+
+    async def perform(self, run: dict[str, Any]) -> object:
+        """Performs a run. Returns its outcome."""
+
+        async def function(claim: Any) -> object:
+            seen = describe_claim(claim)
+            self.functions.append(seen)
+            return await perform_steps(run["function"], claim, seen)
+
+        async def resolve(claim: Any) -> object:
+            seen = {**describe_claim(claim), "sinceMs": claim.ms_since_effect_may_have_begun}
+            self.searches.append(seen)
+            steps = run["resolve"][min(len(self.searches), len(run["resolve"])) - 1]
+            return await perform_steps(steps, claim, seen)
+
+        namespace, key, options = options_of(run)
+        client, keys = self._client, run.get("seen", ())
+        if "resolve" in run:
+            options["resolve"] = (lambda claim: drive(resolve(claim))) if self._blocks else resolve
+        called = (lambda claim: drive(function(claim))) if self._blocks else function
+        try:
+            with _left_after(run.get("cancelAfterMs")) if self._blocks else nullcontext():
+                if len(keys) == 1:
+                    return {"seen": [await settled(client.seen(namespace, *keys, **options))]}
+                if keys:
+                    return {"seen": await settled(client.seen_all(namespace, keys, **options))}
+                return report_result(await settled(client.run_detailed(namespace, key, called, **options)))
+        except (Exception, Left, SystemExit, asyncio.CancelledError) as error:
+            return report_error(error)
 
 
 @contextmanager
@@ -122,29 +142,29 @@ def options_of(run: dict[str, Any]) -> tuple[str, str, Any]:
     return namespace, key, options
 
 
-def _perform_steps(steps: list[dict[str, Any]], claim: Claim, seen: dict[str, Any]) -> object:
+async def perform_steps(steps: list[dict[str, Any]], claim: Any, seen: dict[str, Any]) -> object:
+    """Performs the steps of a function. Returns its value. :raises BaseException: if a step says so."""
     for index, step in enumerate(steps):
         if "saveCheckpoint" in step:
-            claim.save_checkpoint(
-                step["saveCheckpoint"]["name"], read_value(step["saveCheckpoint"].get("state"))
-            )
+            checkpoint = step["saveCheckpoint"]
+            await settled(claim.save_checkpoint(checkpoint["name"], read_value(checkpoint.get("state"))))
         elif "begin" in step:
-            claim.begin()
+            await settled(claim.begin())
         elif "awaitLost" in step:
             try:
-                claim.wait_until_lost()
-            except Left:
+                await settled(claim.wait_until_lost())
+            except (Left, asyncio.CancelledError):
                 if len(steps) == index + 1:
                     raise
                 seen["lost"] = "cancelled"
-                return _perform_steps(steps[index + 1 :], claim, seen)
+                return await perform_steps(steps[index + 1 :], claim, seen)
             seen["lost"] = claim.lost.reason if claim.lost else None
         elif "return" in step:
             return read_value(step["return"])
-        elif (found := resolution_of(step)) is not None:
+        elif (found := _resolution_of(step)) is not None:
             return found
         else:
-            perform_other_step(step, claim, seen)
+            _perform_other_step(step, claim, seen)
     return None
 
 
@@ -168,7 +188,7 @@ _CAUSES = {
 }
 
 
-def resolution_of(step: dict[str, Any]) -> Resolution | None:
+def _resolution_of(step: dict[str, Any]) -> Resolution | None:
     """Returns the answer of ``resolve`` that a step says; None for another step."""
     if "happened" in step:
         return Happened(read_value(step["happened"]))
@@ -179,7 +199,7 @@ def resolution_of(step: dict[str, Any]) -> Resolution | None:
     return Unknown() if "unknown" in step else None
 
 
-def perform_other_step(step: dict[str, Any], claim: Any, seen: dict[str, Any]) -> None:
+def _perform_other_step(step: dict[str, Any], claim: Any, seen: dict[str, Any]) -> None:
     """Performs a step that waits for nothing. :raises Exception: if the step says so."""
     if "deriveKey" in step:
         seen["derivedKeys"].append(claim.derive_key(step["deriveKey"]))

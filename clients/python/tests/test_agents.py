@@ -31,11 +31,15 @@ class Agent:
         self._kind = kind
         self.effects: list[str] = []
 
-    def attempt(self, *calls: ToolCall, fails: BaseException | None = None, **options: Any) -> list[Any]:
+    def attempt(
+        self, *calls: ToolCall, fails: BaseException | None = None, marks: bool = False, **options: Any
+    ) -> list[Any]:
         """Resumes the run, and makes calls one after the other. Returns the value or the error of each."""
 
         def tool(claim: Any) -> str:
             self.effects.append(claim.key)
+            if marks:
+                claim.outcome_unknown()
             if fails is not None:
                 raise fails
             return f"done {len(self.effects)}"
@@ -51,8 +55,6 @@ class Agent:
                 for call in calls:
                     try:
                         outcomes.append(await run.call(call, tool))
-                    except Exception as error:
-                        outcomes.append(error)
                     except BaseException as error:
                         # Raised within a task, it would end the event loop.
                         outcomes.append(error)
@@ -119,7 +121,7 @@ def test_a_call_whose_process_stopped_is_not_repeated_until_its_outcome_is_known
 ) -> None:
     with TestingOnceward(policy=TestingPolicy(on_lease_expiry=on_lease_expiry)) as testing:
         agent = Agent(testing, kind)
-        [stopped] = agent.attempt(_refund(), fails=_stop())
+        [stopped] = agent.attempt(_refund(), fails=asyncio.CancelledError())
         assert not isinstance(stopped, ToolBlockedError)
         testing.advance(30_000)
         for _ in range(2):
@@ -136,7 +138,7 @@ def test_a_call_is_held_whoever_left_its_outcome_unknown(kind: str) -> None:
     with TestingOnceward(policy=TestingPolicy(on_lease_expiry="HOLD")) as testing:
         agent = Agent(testing, kind)
         agent.attempt(_refund(key="a"), _refund(key="b"), _refund(key="c"), fails=ValueError("no stock"))
-        agent.attempt(_refund(key="a"), fails=_stop(), on_crash="policy")
+        agent.attempt(_refund(key="a"), fails=asyncio.CancelledError(), on_crash="policy")
         with pytest.raises(OutcomeUnknownError):
             testing.onceward.run("agent-tools", "b", _unknown)
         testing.fail_next("Complete", "NAMESPACE_DENIED")
@@ -162,14 +164,10 @@ def test_a_call_whose_process_died_before_the_tool_began_runs(kind: str) -> None
         assert agent.attempt(_refund()) == ["done 1"]
 
 
-def _stop() -> BaseException:
-    return asyncio.CancelledError()
-
-
 def test_a_call_that_is_known_not_to_have_happened_runs(kind: str) -> None:
     with TestingOnceward(policy=TestingPolicy(on_lease_expiry="HOLD")) as testing:
         agent = Agent(testing, kind)
-        agent.attempt(_refund(), fails=_stop())
+        agent.attempt(_refund(), fails=asyncio.CancelledError())
         testing.advance(30_000)
         assert agent.attempt(_refund(), resolve=lambda claim, call: DidNotHappen()) == ["done 2"]
 
@@ -201,24 +199,10 @@ def test_a_tool_that_certainly_had_no_effect_runs_again(kind: str) -> None:
 
 
 def test_a_tool_can_mark_its_outcome_as_unknown(kind: str) -> None:
-    def tool(claim: Any) -> str:
-        claim.outcome_unknown()
-        return "swallowed"
-
     with TestingOnceward() as testing:
-        call = _refund()
-        if kind == "threads":
-            run = AgentRun(testing.onceward, "agent-tools", "run-1")
-            outcome = _outcome_of(lambda: run.call(call, tool))
-        else:
-
-            async def attempt() -> Any:
-                async with testing.aio() as onceward:
-                    run: Any = AgentRun(onceward, "agent-tools", "run-1")
-                    return await run.call(call, tool)
-
-            outcome = _outcome_of(lambda: asyncio.run(attempt()))
-        assert _reason(outcome) == "AMBIGUOUS"
+        assert [_reason(each) for each in Agent(testing, kind).attempt(_refund(), marks=True)] == [
+            "AMBIGUOUS"
+        ]
 
 
 def test_functions_that_would_not_run_are_refused() -> None:
@@ -241,7 +225,7 @@ def test_functions_that_would_not_run_are_refused() -> None:
 def test_with_policy_the_namespace_decides(kind: str) -> None:
     with TestingOnceward() as testing:
         agent = Agent(testing, kind)
-        agent.attempt(_refund(), fails=_stop(), on_crash="policy")
+        agent.attempt(_refund(), fails=asyncio.CancelledError(), on_crash="policy")
         testing.advance(30_000)
         assert agent.attempt(_refund(), on_crash="policy") == ["done 2"]
 
@@ -249,7 +233,7 @@ def test_with_policy_the_namespace_decides(kind: str) -> None:
 def test_an_error_of_a_held_call_is_not_the_program_s_to_classify(kind: str) -> None:
     with TestingOnceward() as testing:
         agent = Agent(testing, kind)
-        agent.attempt(_refund(), fails=_stop())
+        agent.attempt(_refund(), fails=asyncio.CancelledError())
         testing.advance(30_000)
         [blocked] = agent.attempt(_refund(), classify_error=lambda error: "terminal")
         assert _reason(blocked) == "AMBIGUOUS"

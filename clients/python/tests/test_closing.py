@@ -19,8 +19,6 @@ from onceward.v1.idempotency_pb2 import ClaimRequest, ClaimResponse
 class Silent(TestingOnceward):
     """A service that does not answer a Complete before ``released``."""
 
-    __test__ = False
-
     def __init__(self) -> None:
         self.asked = threading.Event()
         self.released = threading.Event()
@@ -81,8 +79,6 @@ def test_the_owner_in_an_error_can_not_change_the_order_of_its_text() -> None:
 
 class Colourful(TestingOnceward):
     """A service that is down, and says so in a text that clears a terminal."""
-
-    __test__ = False
 
     def _claim(self, request: ClaimRequest, context: grpc.ServicerContext) -> ClaimResponse:
         raise Refused("DATABASE_UNAVAILABLE", "\x1b[2Jdown\x9b\u202e")

@@ -31,8 +31,6 @@ _CALLERS = 40
 class Recording(TestingOnceward):
     """A service that counts its batches, which a test may answer. Lone claims wait until ``gate`` is set."""
 
-    __test__ = False
-
     def __init__(self, answer: Callable[[BatchRequest], BatchResponse] | None = None) -> None:
         self.batches: list[int] = []
         self.gate = threading.Event()
@@ -94,23 +92,21 @@ def test_threads_that_call_while_calls_are_in_flight_share_batches() -> None:
         assert max(testing.batches) > 1
 
 
-@pytest.mark.parametrize("kind", ["threads", "asyncio"])
-def test_a_call_whose_reply_did_not_fit_into_the_batch_is_repeated_alone(kind: str) -> None:
-    def too_large(request: BatchRequest) -> BatchResponse:
-        refused = Refused("RESPONSE_TOO_LARGE", "The reply does not fit.").item
-        return BatchResponse(items=[BatchResponseItem(error=refused) for _ in request.items])
+def _too_large(request: BatchRequest) -> BatchResponse:
+    refused = Refused("RESPONSE_TOO_LARGE", "The reply does not fit.").item
+    return BatchResponse(items=[BatchResponseItem(error=refused) for _ in request.items])
 
-    with Recording(too_large) as testing:
-        assert run_all(testing, kind) == [f"order-{caller}" for caller in range(_CALLERS)]
-        assert testing.counts.granted == _CALLERS
+
+def _invalid(_: BatchRequest) -> BatchResponse:
+    raise Refused("INVALID_REQUEST", "An item is invalid.")
 
 
 @pytest.mark.parametrize("kind", ["threads", "asyncio"])
-def test_the_calls_of_a_batch_that_is_refused_for_its_content_are_made_alone(kind: str) -> None:
-    def refuse(_: BatchRequest) -> BatchResponse:
-        raise Refused("INVALID_REQUEST", "An item is invalid.")
-
-    with Recording(refuse) as testing:
+@pytest.mark.parametrize("answer", [_too_large, _invalid])
+def test_the_calls_that_a_batch_can_not_carry_are_made_alone(
+    kind: str, answer: Callable[[BatchRequest], BatchResponse]
+) -> None:
+    with Recording(answer) as testing:
         assert run_all(testing, kind) == [f"order-{caller}" for caller in range(_CALLERS)]
         assert testing.counts.granted == _CALLERS
 

@@ -1,6 +1,5 @@
-"""An answer that comes after its lease lets no function begin: another holder may have taken over."""
+"""Leases that end while the machine is suspended. Other late answers are in clients/conformance."""
 
-import asyncio
 from typing import Any
 
 import grpc
@@ -9,74 +8,38 @@ import pytest
 from onceward import _lease
 from onceward._lease import _LeaseClock
 from onceward.testing import TestingOnceward
-from onceward.v1.idempotency_pb2 import ClaimRequest, CompleteRequest
-from onceward.v1.record_pb2 import Result
 
 _LEASE_MS = 30_000
 
 
-class Overtaking(TestingOnceward):
-    """A service whose first answer to a Claim comes after its lease: the machine of the client was suspended
-    meanwhile, and another worker took over, and completed.
-    """
+def _suspend(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Has the machine of the client been suspended for as long as a lease."""
+    offset_ms = _LeaseClock._offset_ms()
+    monkeypatch.setattr(_LeaseClock, "_offset_ms", staticmethod(lambda: offset_ms + _LEASE_MS))
 
-    __test__ = False
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, other_completes: bool) -> None:
+class Suspending(TestingOnceward):
+    """A service whose answer to a Claim finds the machine of the client suspended."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._monkeypatch = monkeypatch
-        self._other_completes = other_completes
-        self._is_first = True
         self.calls: list[str] = []
         super().__init__()
 
     def _answer(self, call: str, request: Any, context: grpc.ServicerContext) -> Any:
-        with self._changed:
-            self.calls.append(call)
-            response = super()._answer(call, request, context)
-            if call == "Claim" and self._is_first:
-                self._is_first = False
-                self._suspend_client()
-                if self._other_completes:
-                    self._complete_by_other(request, context)
-            return response
-
-    def _suspend_client(self) -> None:
-        self.advance(_LEASE_MS)
-        offset_ms = _LeaseClock._offset_ms()
-        self._monkeypatch.setattr(_LeaseClock, "_offset_ms", staticmethod(lambda: offset_ms + _LEASE_MS))
-
-    def _complete_by_other(self, request: ClaimRequest, context: grpc.ServicerContext) -> None:
-        name = {"namespace": request.namespace, "key": request.key}
-        other = super()._answer("Claim", ClaimRequest(**name, claim_id="other"), context)
-        result = Result(kind=Result.KIND_SUCCESS, payload=b'"by another"', content_type="application/json")
-        token = other.claimed.fencing_token
-        super()._answer("Complete", CompleteRequest(**name, fencing_token=token, result=result), context)
+        self.calls.append(call)
+        response = super()._answer(call, request, context)
+        if call == "Claim":
+            self.advance(_LEASE_MS)
+            _suspend(self._monkeypatch)
+        return response
 
 
-def _run(testing: TestingOnceward, kind: str) -> Any:
-    if kind == "threads":
-        return testing.onceward.run("charges", "order-1", lambda claim: "by this run")
-
-    async def run() -> Any:
-        async with testing.aio() as onceward:
-            return await onceward.run("charges", "order-1", lambda claim: "by this run")
-
-    return asyncio.run(run())
-
-
-@pytest.mark.parametrize("kind", ["threads", "asyncio"])
-def test_a_late_claim_that_was_taken_over_does_not_run(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    with Overtaking(monkeypatch, other_completes=True) as testing:
-        assert _run(testing, kind) == "by another"
-        assert testing.calls == ["Claim", "ExtendLease", "Claim"]
-
-
-@pytest.mark.parametrize("kind", ["threads", "asyncio"])
-def test_a_late_claim_that_nobody_took_over_is_renewed_before_it_runs(
-    kind: str, monkeypatch: pytest.MonkeyPatch
+def test_a_claim_that_is_granted_before_a_suspension_is_renewed_before_it_runs(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    with Overtaking(monkeypatch, other_completes=False) as testing:
-        assert _run(testing, kind) == "by this run"
+    with Suspending(monkeypatch) as testing:
+        testing.onceward.run("charges", "order-1", lambda claim: None)
         assert testing.calls == ["Claim", "ExtendLease", "Complete"]
 
 
@@ -104,8 +67,7 @@ def test_a_lease_ends_with_the_suspension_of_its_machine(monkeypatch: pytest.Mon
 
         def fn(claim: Any) -> bool:
             before = claim.lost
-            offset_ms = _LeaseClock._offset_ms()
-            monkeypatch.setattr(_LeaseClock, "_offset_ms", staticmethod(lambda: offset_ms + _LEASE_MS))
+            _suspend(monkeypatch)
             return before is None and claim.lost is not None and claim.lost.reason == "LEASE_LOST"
 
         assert testing.onceward.run("charges", "order-1", fn) is True

@@ -3,20 +3,9 @@
 import pytest
 
 import onceward
-from onceward import InvalidRequestError, Onceward, OncewardError, current_claim
+from onceward import InvalidRequestError, Onceward, OncewardError
 from onceward._catalogue import _CLASSES
 from onceward.aio import Onceward as AioOnceward
-
-
-@pytest.mark.parametrize("client", [Onceward, AioOnceward])
-@pytest.mark.parametrize(
-    "address", ["localhost:50051", "ftp://localhost", "http://localhost/path", "http://me:secret@localhost"]
-)
-def test_an_address_that_is_no_origin_is_refused(client: type[Onceward], address: str) -> None:
-    with pytest.raises(InvalidRequestError) as refused:
-        client(address, api_key="key")
-    assert [violation.field for violation in refused.value.violations] == ["address"]
-    assert "secret" not in str(refused.value)
 
 
 @pytest.mark.parametrize("client", [Onceward, AioOnceward])
@@ -34,8 +23,3 @@ def test_every_class_is_published_and_has_a_remedy() -> None:
 
 def test_a_reason_of_a_newer_service_has_no_remedy() -> None:
     assert OncewardError("MOON_PHASE", "not tonight").remedy is None
-
-
-def test_there_is_no_current_claim_outside_of_a_guarded_function() -> None:
-    with pytest.raises(LookupError):
-        current_claim()

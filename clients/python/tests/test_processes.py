@@ -1,4 +1,4 @@
-"""Forks, blocked event loops, clients that close while they claim, and runs within themselves."""
+"""Forks, blocked event loops, and runs within themselves."""
 
 import asyncio
 import concurrent.futures
@@ -11,15 +11,12 @@ from typing import Any
 import grpc
 import pytest
 
-from onceward import InvalidRequestError, Onceward, OncewardError
+from onceward import InvalidRequestError, Onceward
 from onceward.testing import TestingOnceward
-from onceward.v1.record_pb2 import Record
 
 
 class Observed(TestingOnceward):
     """A service that keeps the keys whose leases were prolonged."""
-
-    __test__ = False
 
     def __init__(self) -> None:
         self.extended: list[str] = []
@@ -72,49 +69,6 @@ def test_a_blocked_event_loop_is_warned_of_once() -> None:
         asyncio.run(run(testing))
     late = [each for each in caught if "blocked" in str(each.message)]
     assert len(late) == 1
-
-
-class Slow(TestingOnceward):
-    """A service that answers a first Claim when the client closes."""
-
-    __test__ = False
-
-    def __init__(self) -> None:
-        self.asked = threading.Event()
-        self.closing = threading.Event()
-        super().__init__()
-
-    def _answer(self, call: str, request: Any, context: grpc.ServicerContext) -> Any:
-        if call == "Claim":
-            self.asked.set()
-            assert self.closing.wait(10)
-            time.sleep(0.3)
-        return super()._answer(call, request, context)
-
-
-@pytest.mark.parametrize("kind", ["threads", "asyncio"])
-def test_a_claim_that_is_granted_while_the_client_closes_is_released(kind: str) -> None:
-    async def close(testing: Slow) -> None:
-        async with testing.aio() as onceward:
-            running = asyncio.ensure_future(onceward.run("charges", "order-1", lambda _: "charged"))
-            await asyncio.to_thread(testing.asked.wait)
-            testing.closing.set()
-            await onceward.close(timeout_ms=0)
-            with pytest.raises(OncewardError):
-                await running
-
-    with Slow() as testing:
-        if kind == "asyncio":
-            asyncio.run(close(testing))
-        else:
-            with concurrent.futures.ThreadPoolExecutor(1) as threads:
-                running = threads.submit(testing.onceward.run, "charges", "order-1", lambda _: "charged")
-                testing.asked.wait()
-                testing.closing.set()
-                testing.onceward.close(timeout_ms=0)
-                assert isinstance(running.exception(), OncewardError)
-        [record] = testing.records()
-        assert record.state == Record.STATE_RELEASED
 
 
 def test_a_run_within_itself_is_refused_at_once() -> None:

@@ -36,16 +36,6 @@ def test_deliveries_at_once_run_once() -> None:
         assert (testing.counts.granted, testing.counts.replayed) == (1, 19)
 
 
-def test_the_asyncio_client_shares_the_records() -> None:
-    async def run(testing: TestingOnceward) -> object:
-        async with testing.aio() as onceward:
-            return await onceward.run("charges", "order-1", lambda _: "the second")
-
-    with TestingOnceward() as testing:
-        assert testing.onceward.run("charges", "order-1", lambda _: "the first") == "the first"
-        assert asyncio.run(run(testing)) == "the first"
-
-
 def test_a_namespace_has_its_own_policy() -> None:
     with TestingOnceward(namespaces={"refunds": TestingPolicy(on_lease_expiry="HOLD")}) as testing:
         testing.fail_next("Complete", "INTERNAL", times=2)

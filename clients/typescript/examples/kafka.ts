@@ -6,21 +6,16 @@
 import { createOnceward, newKey } from "@onceward/client";
 import { consumeOnce, readJson, withKey } from "@onceward/client/kafka";
 import { createTopic, type ExampleMessage } from "./kafka-setup.ts";
-import { findService, prove } from "./setup.ts";
+import { createShop, findService } from "./setup.ts";
 
 const ORDERS = 30;
 
-const charges: string[] = [];
-const provider = {
-  async charge(orderId: string) {
-    charges.push(orderId);
-  },
-};
+const shop = createShop(ORDERS);
 
 const onceward = createOnceward(await findService());
 const topic = await createTopic();
 
-function startWorker(onSettled: (kind: string) => void) {
+function startWorker() {
   const consumer = topic.join();
   const consuming = consumeOnce(
     onceward,
@@ -31,10 +26,10 @@ function startWorker(onSettled: (kind: string) => void) {
       deadLetter: "skip",
       tooOld: "skip",
       redeliverAfterMs: 200,
-      onDelivery: ({ kind }) => onSettled(kind),
+      onDelivery: shop.onDelivery,
     },
     async (message: ExampleMessage) =>
-      await provider.charge((readJson(message.value) as { orderId: string }).orderId),
+      await shop.charge((readJson(message.value) as { orderId: string }).orderId),
   );
   return async () => {
     await consuming.close();
@@ -50,27 +45,15 @@ for (let order = 0; order < ORDERS; order++) {
   }
 }
 
-let duplicates = 0;
-let settled = 0;
-const begun = Promise.withResolvers<void>();
-const done = Promise.withResolvers<void>();
-const count = (kind: string) => {
-  if (kind === "duplicate") duplicates++;
-  if (kind === "duplicate" || kind === "processed") settled++;
-  if (settled >= ORDERS / 2) begun.resolve();
-  if (settled >= 2 * ORDERS) done.resolve();
-};
-const stopFirst = startWorker(count);
-await begun.promise;
+const stopFirst = startWorker();
+await shop.untilSettled(ORDERS / 2);
 await stopFirst();
 
-const stopSecond = startWorker(count);
-await done.promise;
+const stopSecond = startWorker();
+await shop.untilSettled(2 * ORDERS);
 await stopSecond();
 
-prove("charges were made", charges.length, ORDERS);
-prove("different orders were charged", new Set(charges).size, ORDERS);
-console.log(`${duplicates} of the messages were recognized as duplicates.`);
+shop.prove();
 
 await topic.close();
 await onceward.close();

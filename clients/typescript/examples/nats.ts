@@ -9,17 +9,12 @@ import { connect, headers } from "@nats-io/transport-node";
 import { createOnceward, newKey } from "@onceward/client";
 import { type Delivery, messageOnce, readJson, withKey } from "@onceward/client/nats";
 import { findNats } from "./nats-setup.ts";
-import { findService, prove } from "./setup.ts";
+import { createShop, findService } from "./setup.ts";
 
 const ORDERS = 30;
 const ACK_WAIT_MS = 1000;
 
-const charges: string[] = [];
-const provider = {
-  async charge(orderId: string) {
-    charges.push(orderId);
-  },
-};
+const shop = createShop(ORDERS);
 
 const onceward = createOnceward(await findService());
 const broker = await findNats();
@@ -39,7 +34,7 @@ async function startWorker(onDelivery: (delivery: Delivery) => void) {
       workingIntervalMs: ACK_WAIT_MS / 3,
       onDelivery,
     },
-    async (message) => await provider.charge((readJson(message.data) as { orderId: string }).orderId),
+    async (message) => await shop.charge((readJson(message.data) as { orderId: string }).orderId),
   );
   const consumer = await jetstream(connection).consumers.get(stream, "worker");
   await consumer.consume({ callback: (message) => void handle(message) });
@@ -67,20 +62,9 @@ const lost = Promise.withResolvers<void>();
 const doomed = await startWorker(() => void doomed.close().then(lost.resolve, lost.resolve));
 await lost.promise;
 
-let duplicates = 0;
-let settled = 0;
-const done = Promise.withResolvers<void>();
-const worker = await startWorker(({ kind }) => {
-  if (kind === "duplicate") duplicates++;
-  if (kind === "duplicate" || kind === "processed") settled++;
-  if (settled === 2 * ORDERS) done.resolve();
-});
-await done.promise;
-
-prove("messages were settled", settled, 2 * ORDERS);
-prove("charges were made", charges.length, ORDERS);
-prove("different orders were charged", new Set(charges).size, ORDERS);
-console.log(`${duplicates} of the messages were recognized as duplicates.`);
+const worker = await startWorker(shop.onDelivery);
+await shop.untilSettled(2 * ORDERS);
+shop.prove();
 
 await manager.streams.delete(stream);
 for (const connection of [worker, producer]) await connection.close();

@@ -6,25 +6,20 @@
 import { createOnceward, newKey } from "@onceward/client";
 import { messageOnce, readJson, withKey } from "@onceward/client/pubsub";
 import { createTopic, type ExampleMessage } from "./pubsub-setup.ts";
-import { findService, prove } from "./setup.ts";
+import { createShop, findService } from "./setup.ts";
 
 const ORDERS = 30;
 
-const charges: string[] = [];
+const shop = createShop(ORDERS);
 let failures = 5;
-const provider = {
-  async charge(orderId: string) {
-    if (failures-- > 0) throw new Error("the provider is away");
-    charges.push(orderId);
-  },
-};
+async function charge(orderId: string): Promise<void> {
+  if (failures-- > 0) throw new Error("the provider is away");
+  await shop.charge(orderId);
+}
 
 const onceward = createOnceward(await findService());
 const topic = await createTopic();
 
-let duplicates = 0;
-let settled = 0;
-const done = Promise.withResolvers<void>();
 const handle = messageOnce(
   onceward,
   {
@@ -32,14 +27,9 @@ const handle = messageOnce(
     deadLetter: "skip",
     tooOld: "skip",
     redeliverAfterMs: 200,
-    onDelivery({ kind }) {
-      if (kind === "duplicate") duplicates++;
-      if (kind === "duplicate" || kind === "processed") settled++;
-      if (settled === 2 * ORDERS) done.resolve();
-    },
+    onDelivery: shop.onDelivery,
   },
-  async (message: ExampleMessage) =>
-    await provider.charge((readJson(message.data) as { orderId: string }).orderId),
+  async (message: ExampleMessage) => await charge((readJson(message.data) as { orderId: string }).orderId),
 );
 topic.listen((message) => void handle(message));
 
@@ -50,11 +40,9 @@ for (let order = 0; order < ORDERS; order++) {
     await topic.publish(withKey(orderId, { json: { orderId } }));
   }
 }
-await done.promise;
+await shop.untilSettled(2 * ORDERS);
 
-prove("charges were made", charges.length, ORDERS);
-prove("different orders were charged", new Set(charges).size, ORDERS);
-console.log(`${duplicates} of the messages were recognized as duplicates.`);
+shop.prove();
 
 await topic.close();
 await onceward.close();

@@ -8,16 +8,11 @@ import { createOnceward, newKey } from "@onceward/client";
 import { type Delivery, messageOnce, readJson, withKey } from "@onceward/client/rabbitmq";
 import { connect } from "amqplib";
 import { findRabbitMq } from "./rabbitmq-setup.ts";
-import { findService, prove } from "./setup.ts";
+import { createShop, findService } from "./setup.ts";
 
 const ORDERS = 30;
 
-const charges: string[] = [];
-const provider = {
-  async charge(orderId: string) {
-    charges.push(orderId);
-  },
-};
+const shop = createShop(ORDERS);
 
 const onceward = createOnceward(await findService());
 const broker = await findRabbitMq();
@@ -38,7 +33,7 @@ async function startWorker(onDelivery: (delivery: Delivery) => void) {
       redeliverAfterMs: 200,
       onDelivery,
     },
-    async (message) => await provider.charge((readJson(message.content) as { orderId: string }).orderId),
+    async (message) => await shop.charge((readJson(message.content) as { orderId: string }).orderId),
   );
   await channel.consume(queue, (message) => void (message && handle(message)));
   return connection;
@@ -65,20 +60,9 @@ const lost = Promise.withResolvers<void>();
 const doomed = await startWorker(() => void doomed.close().then(lost.resolve, lost.resolve));
 await lost.promise;
 
-let duplicates = 0;
-let settled = 0;
-const done = Promise.withResolvers<void>();
-const worker = await startWorker(({ kind }) => {
-  if (kind === "duplicate") duplicates++;
-  if (kind === "duplicate" || kind === "processed") settled++;
-  if (settled === 2 * ORDERS) done.resolve();
-});
-await done.promise;
-
-prove("messages were settled", settled, 2 * ORDERS);
-prove("charges were made", charges.length, ORDERS);
-prove("different orders were charged", new Set(charges).size, ORDERS);
-console.log(`${duplicates} of the messages were recognized as duplicates.`);
+const worker = await startWorker(shop.onDelivery);
+await shop.untilSettled(2 * ORDERS);
+shop.prove();
 
 await channel.deleteQueue(queue);
 for (const connection of [worker, producer]) await connection.close();

@@ -35,3 +35,27 @@ export function prove(description: string, counted: number, expected: number): v
   console.log(`${holds ? "proved" : "FAILED"}: ${counted} ${description}${holds ? "" : `, not ${expected}`}`);
   if (!holds) process.exitCode = 1;
 }
+
+/** Returns a provider that charges each order of an example, and what counts the deliveries of the orders' messages. */
+export function createShop(orders: number) {
+  const charges: string[] = [];
+  const settled: string[] = [];
+  return {
+    async charge(orderId: string): Promise<void> {
+      charges.push(orderId);
+    },
+    onDelivery({ kind }: { readonly kind: string }): void {
+      if (kind === "duplicate" || kind === "processed") settled.push(kind);
+    },
+    /** Resolves once so many messages are settled. */
+    async untilSettled(messages: number): Promise<void> {
+      while (settled.length < messages) await new Promise((resolve) => setTimeout(resolve, 10));
+    },
+    prove(): void {
+      prove("charges were made", charges.length, orders);
+      prove("different orders were charged", new Set(charges).size, orders);
+      const duplicates = settled.filter((kind) => kind === "duplicate").length;
+      console.log(`${duplicates} of the messages were recognized as duplicates.`);
+    },
+  };
+}

@@ -122,7 +122,6 @@ export function idempotency(onceward: Runner, options: HttpOptions<FastifyReques
 
 type Done = (error?: Error) => void;
 
-/** A handler that runs under a claim. */
 interface Underway {
   readonly kind: "claimed";
   readonly claim: Claim;

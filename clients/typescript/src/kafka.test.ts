@@ -1,18 +1,21 @@
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { describeConsumerAdapter } from "../../../test/support/adapters/consumer-suite.ts";
+import { newTesting } from "../../../test/support/calls/testing.ts";
 import { TerminalError } from "./index.ts";
 import {
   type ConsumeOptions,
   consumeOnce,
+  deadLetterTo,
   type EachMessagePayload,
   eachMessageOnce,
   type KafkaOptions,
   KEY_HEADER,
+  readJson,
   type StreamConsumer,
   type StreamMessage,
   withKey,
 } from "./kafka.ts";
-import { createTestingOnceward, type TestingOptions } from "./testing.ts";
+import type { TestingOptions } from "./testing.ts";
 
 /** Tests with a real broker and the real packages are in `test/brokers/`. */
 
@@ -32,7 +35,6 @@ class Topic implements StreamConsumer<TestMessage> {
   closed = false;
   assignments: { topic: string; partitions: number[] }[] = [{ topic: "charges", partitions: [0, 1] }];
   readonly committed = new Map<number, bigint>();
-  /** The options of each stream. */
   readonly streams: unknown[] = [];
   readonly #log: TestMessage[] = [];
   readonly #next = new Map<number, bigint>();
@@ -53,7 +55,6 @@ class Topic implements StreamConsumer<TestMessage> {
     this.#wake();
   }
 
-  /** Resolves once the offset is committed. */
   async untilCommitted(partition: number, offset: bigint): Promise<void> {
     while ((this.committed.get(partition) ?? 0n) < offset) {
       await new Promise<void>((resolve) => this.#committing.push(resolve));
@@ -107,19 +108,13 @@ class Topic implements StreamConsumer<TestMessage> {
 
 const namespace = "charges";
 
-function newWorld(options?: TestingOptions) {
-  const world = createTestingOnceward(options);
-  onTestFinished(() => world.onceward.close());
-  return world;
-}
-
 function start(
   topic: Topic,
   fn: (message: TestMessage) => unknown,
   more: Partial<ConsumeOptions<TestMessage>> = {},
   service?: TestingOptions,
 ) {
-  const world = newWorld(service);
+  const world = newTesting(service);
   const kinds: string[] = [];
   const options: ConsumeOptions<TestMessage> = {
     topics: ["charges"],
@@ -333,12 +328,8 @@ describe("eachMessage", () => {
   /** Returns a payload as `@confluentinc/kafka-javascript` makes it: header values are buffers. */
   function delivered(headers: Record<string, unknown>, offset = "42", resume: () => void = () => {}) {
     const pause = vi.fn(() => resume);
-    return {
-      topic: "charges",
-      partition: 3,
-      message: { offset, timestamp: `${Date.now()}`, headers },
-      pause,
-    } satisfies EachMessagePayload;
+    const message = { offset, timestamp: `${Date.now()}`, headers, key: "customer-7", value: "{}" };
+    return { topic: "charges", partition: 3, message, pause } satisfies EachMessagePayload;
   }
 
   const order = { [KEY_HEADER]: Buffer.from("order-1") };
@@ -365,7 +356,7 @@ describe("eachMessage", () => {
   });
 
   test("the partition is paused after an error; a disconnected consumer is not resumed", async () => {
-    const { onceward } = newWorld();
+    const { onceward } = newTesting();
     const resume = vi.fn(() => {
       throw new Error("Resume can only be called while connected.");
     });
@@ -386,11 +377,62 @@ describe("eachMessage", () => {
     await expect.poll(() => resume.mock.calls.length).toBe(1);
   });
 
+  test("a key without a time gets its message's; a late message goes to a topic with its reason", async () => {
+    const { onceward } = newTesting(TIMED);
+    const send = vi.fn();
+    const kinds: string[] = [];
+    const settings = { namespace, onDelivery: ({ kind }: { kind: string }) => kinds.push(kind) };
+    const deadLetter = deadLetterTo({ send }, "charges.dead");
+    type Payload = ReturnType<typeof delivered>;
+    const eachMessage = eachMessageOnce<Payload>(onceward, { ...settings, deadLetter }, () => {});
+    await eachMessage(delivered(order));
+    const payload = delivered({ [KEY_HEADER]: "order-2" }, "43");
+    const { offset, ...late } = { ...payload.message, timestamp: `${Date.now() - 120_000}` };
+    await eachMessage({ ...payload, message: { ...late, offset } });
+    expect(kinds).toEqual(["processed", "refused"]);
+    const headers = { ...late.headers, "onceward-error": expect.stringContaining("under a new key") };
+    expect(send).toHaveBeenCalledExactlyOnceWith({ topic: "charges.dead", messages: [{ ...late, headers }] });
+  });
+
+  test("a consumer waits for another holder that finishes soon, and pauses nothing", async () => {
+    const world = newTesting();
+    const held = Promise.withResolvers<void>();
+    const holder = world.onceward.run({ namespace, key: "order-1" }, () => held.promise);
+    const fn = vi.fn();
+    const payload = delivered(order);
+    const options = { namespace, deadLetter: vi.fn() };
+    const waiting = eachMessageOnce(world.onceward, options, fn)(payload);
+    await vi.waitUntil(() => world.waiting === 1, 30_000);
+    held.resolve();
+    await Promise.all([holder, waiting]);
+    expect(fn).not.toHaveBeenCalled();
+    expect(payload.pause).not.toHaveBeenCalled();
+  });
+
+  test.each([TypeError, RangeError, ReferenceError, SyntaxError])(
+    "a %o, which would stop KafkaJS permanently, reaches it as the cause of another error",
+    async (Fatal) => {
+      const cause = new Fatal("a defect");
+      const options = { namespace, deadLetter: vi.fn(), redeliverAfterMs: 1, onDelivery: () => {} };
+      const eachMessage = eachMessageOnce(newTesting().onceward, options, () => Promise.reject(cause));
+      const error = await eachMessage(delivered(order)).catch((error: unknown) => error);
+      expect(error).not.toBeInstanceOf(Fatal);
+      expect(error).toMatchObject({ message: `${Fatal.name}: a defect`, cause });
+    },
+  );
+
+  test("a message that could not be dead-lettered is not committed", async () => {
+    vi.spyOn(process, "emitWarning").mockReturnValueOnce();
+    const deadLetter = () => Promise.reject(new Error("no leader"));
+    const eachMessage = eachMessageOnce(newTesting().onceward, { namespace, deadLetter }, () => {});
+    await expect(eachMessage(delivered({}))).rejects.toThrow("no leader");
+  });
+
   test.each([
     ["two keys", { [KEY_HEADER]: [Buffer.from("order-1"), Buffer.from("order-2")] }],
     ["an empty key", { [KEY_HEADER]: "" }],
   ])("a message with %s is refused, and goes where dead letters go", async (_, headers) => {
-    const { onceward } = newWorld();
+    const { onceward } = newTesting();
     const fn = vi.fn();
     const deadLetter = vi.fn(async () => {});
     const settings = { namespace, deadLetter, onDelivery: () => {} };
@@ -398,6 +440,10 @@ describe("eachMessage", () => {
     expect(deadLetter).toHaveBeenCalledOnce();
     expect(fn).not.toHaveBeenCalled();
   });
+});
+
+test.each([null, "{"])("a body of %j is not JSON, which is permanent", (body) => {
+  expect(() => readJson(body)).toThrow(TerminalError);
 });
 
 test("a key is added to a Map of headers and to an object of headers", () => {

@@ -380,10 +380,11 @@ describe("an HTTP request", () => {
     expect((await send(event, context(510))).statusCode).toBe(503);
     held.resolve({ statusCode: 201 });
     expect((await first).statusCode).toBe(201);
-    fn.mockReturnValueOnce("charged" as never);
-    await expect(send(v2("/other", "$default"), context())).rejects.toThrow(
-      "must return an object with a statusCode",
-    );
+    for (const wrong of ["charged", { body: "charged" }]) {
+      fn.mockReturnValueOnce(wrong as never);
+      const sent = send(v2("/other", "$default"), context());
+      await expect(sent).rejects.toThrow("must return an object with a statusCode");
+    }
     await expect(send({} as never, context())).rejects.toThrow("not an HTTP request");
   });
 });

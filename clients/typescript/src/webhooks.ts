@@ -24,7 +24,6 @@ export {
   type WebhookSource,
 } from "./consumers/webhook-sources.ts";
 
-/** An event, and the headers of its request. */
 interface Received<Event> {
   readonly event: Event;
   readonly headers: Headers;

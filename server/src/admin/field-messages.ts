@@ -102,7 +102,6 @@ function parseValue<Values>(
   }
 }
 
-/** Returns a value as the message holds it. */
 function writeValue<Values>({ kind, descriptor }: Field<Values>, value: unknown): unknown {
   switch (kind) {
     case "seconds":

@@ -14,8 +14,9 @@ const IS_LIVE = "seen_at > now() - interval '10 seconds' and seen_at < now() + i
  * Stores a replica's heartbeat, deletes replicas without one for a minute, and counts those with one in the
  * last 10 seconds: only they share quotas. Also returns the newest migration and the clock of the database.
  *
- * A move of the clock is not stored if the clock has been set right since the replica saw it ($13: what the clock would show
- * by the previous clock): a replica that starts now would take it for current.
+ * What the replica last saw of the clock's move ($12) is stored only while the clock is still there, within 5 s for a slow
+ * statement ($13: what the clock would show by the previous clock). Others take it for current: a replica that has not
+ * seen a clock set forward would confirm it.
  */
 const beatReplica = {
   name: "beat_replica",
@@ -24,8 +25,7 @@ with beaten as (
   insert into replicas as r (id, version, degraded, calls_in_flight, operations_per_second, connections,
                              pool_size, pool_busy, pool_awaited, host, clock_ahead_ms, clock_moved_ms)
   values ($1::uuid, $2::text, $3::text[], $4::int, $5::float8, $6::int, $7::int, $8::int, $9::int, $10::text, $11::float8,
-          case when extract(epoch from clock_timestamp()) * 1000 - $13::float8 > $12::float8 / 2 or $12::float8 <= 0 or $12::float8 is null
-               then $12::float8 else 0 end)
+          case when abs(extract(epoch from clock_timestamp()) * 1000 - $13::float8 - $12::float8) <= 5000 then $12::float8 end)
   on conflict (id) do update set
     seen_at = now(), degraded = excluded.degraded, calls_in_flight = excluded.calls_in_flight,
     operations_per_second = excluded.operations_per_second, connections = excluded.connections,

@@ -134,7 +134,6 @@ export function createSampler(options: {
   };
 }
 
-/** Returns the keys of a sample as they are stored. */
 function sampledKeys(
   { keys, tenantId, namespace, kind, shift }: WaitingSample,
   hashes: KeyHashes,

@@ -2,13 +2,7 @@ import { TerminalError } from "@onceward/client";
 import { expect, test, vi } from "vitest";
 import { createHandler } from "../../../clients/typescript/src/consumers/handle.ts";
 import type { ConsumerOptions } from "../../../clients/typescript/src/consumers/options.ts";
-import { sqsBatchOnce } from "../../../clients/typescript/src/consumers/sqs-batch.ts";
-import { eachMessageOnce } from "../../../clients/typescript/src/kafka.ts";
-import { messageOnce as natsMessageOnce } from "../../../clients/typescript/src/nats.ts";
-import { messageOnce as pubsubMessageOnce } from "../../../clients/typescript/src/pubsub.ts";
-import { messageOnce as rabbitMessageOnce } from "../../../clients/typescript/src/rabbitmq.ts";
 import type { Claim } from "../../../clients/typescript/src/run/claim.ts";
-import { messageOnce as sqsMessageOnce } from "../../../clients/typescript/src/sqs.ts";
 import { NESTED_FAILURES } from "../../support/calls/nested-runs.ts";
 import { collectWarnings, type Guarded, useGuards } from "./fixtures.ts";
 
@@ -22,47 +16,6 @@ function handlerOf<Value>(
 ) {
   return createHandler(onceward, { ...options, ...more }, (message: string) => message, fn);
 }
-
-test.each([
-  ["is not JSON", () => 1n],
-  ["is larger than the policy allows", () => "x".repeat(70_000)],
-])(
-  "an effect whose value %s is processed, and its repeat is a duplicate without a value",
-  async (_, effect) => {
-    await using guard = await newGuard();
-    const fn = vi.fn(effect);
-    const handle = handlerOf<unknown>(guard, fn);
-    expect(await handle("order-1")).toEqual({
-      kind: "processed",
-      key: "order-1",
-      attempt: 1,
-      value: effect(),
-    });
-    expect(await handle("order-1")).toMatchObject({ kind: "duplicate", value: undefined, error: undefined });
-    expect(fn).toHaveBeenCalledOnce();
-  },
-);
-
-test("a failure whose details are not JSON is still stored as a failure", async () => {
-  await using guard = await newGuard();
-  const handle = handlerOf(guard, () => {
-    throw new TerminalError("card declined", 1n);
-  });
-  expect(await handle("order-1")).toMatchObject({ kind: "failed", error: { message: "card declined" } });
-  expect(await handle("order-1")).toMatchObject({ kind: "duplicate", error: { message: "card declined" } });
-});
-
-test("a message whose effect could not be stored, because of a takeover, is delivered again", async () => {
-  await using guard = await newGuard();
-  const handle = handlerOf(guard, async (_, claim) => {
-    await guard.endLeases();
-    await guard.onceward.calls.claim({ namespace: claim.namespace, key: claim.key, owner: "worker-2" });
-  });
-  expect(await handle("order-1")).toMatchObject({
-    kind: "postponed",
-    error: { name: "CompletionError", reason: "CLAIM_SUPERSEDED" },
-  });
-});
 
 test("an error that the consumer classifies as terminal is stored, and not delivered again", async () => {
   await using guard = await newGuard();
@@ -136,37 +89,6 @@ test.each([
   });
 });
 
-test("an error on the last attempt is permanent; earlier ones double the delay", async () => {
-  await using guard = await newGuard();
-  const fn = vi.fn(() => {
-    throw new RangeError("a defect");
-  });
-  const more = { maxAttempts: 5, redeliverAfterMs: 100, maxRedeliverAfterMs: 350 };
-  const handle = handlerOf(guard, fn, more);
-  for (let times = 0; times < 6; times++) await handle("order-1");
-  const error = { name: "RangeError", message: "a defect" };
-  expect(guard.deliveries).toMatchObject([
-    ...[100, 200, 350, 350].map((delayMs) => ({ kind: "released", delayMs, error })),
-    { kind: "failed", error },
-    { kind: "duplicate", error },
-  ]);
-  expect(fn).toHaveBeenCalledTimes(5);
-});
-
-test("a key that processes died with on each attempt does not run again", async () => {
-  await using guard = await newGuard();
-  for (let times = 0; times < 2; times++) {
-    await guard.onceward.calls.claim({ namespace: "charges", key: "order-1", owner: "dead" });
-    await guard.endLeases();
-  }
-  const fn = vi.fn();
-  expect(await handlerOf(guard, fn, { maxAttempts: 2 })("order-1")).toMatchObject({
-    kind: "failed",
-    error: { message: "2 attempts ended without an outcome, and no other is made." },
-  });
-  expect(fn).not.toHaveBeenCalled();
-});
-
 test("a function that was interrupted on its last attempt has not failed", async () => {
   await using guard = await newGuard();
   const stopping = new AbortController();
@@ -218,28 +140,6 @@ test("invalid options are refused before the first message", async () => {
     );
   }
 });
-
-test.each<[string, (onceward: never, options: never, fn: () => void) => unknown]>([
-  ["NATS", natsMessageOnce],
-  ["RabbitMQ", rabbitMessageOnce],
-  ["Pub/Sub", pubsubMessageOnce],
-  ["SQS", sqsMessageOnce],
-  ["batches of SQS", sqsBatchOnce],
-  ["Kafka", eachMessageOnce],
-])(
-  "a consumer of %s is not made without a decision about messages that no retry can help",
-  async (_, make) => {
-    await using guard = await newGuard();
-    for (const deadLetter of [undefined, "drop"]) {
-      const options = { ...guard.options, tooOld: "skip", deadLetter };
-      const made = (async () => make(guard.onceward as never, options as never, () => {}))();
-      await expect(made).rejects.toMatchObject({
-        reason: "INVALID_REQUEST",
-        violations: [{ field: "deadLetter" }],
-      });
-    }
-  },
-);
 
 test("without a hook, problems are warnings, and operations in progress are not", async () => {
   await using guard = await newGuard();

@@ -111,28 +111,6 @@ describe.runIf(inject("natsProgram") !== "")("A consumer of NATS JetStream", () 
     expect(guard.kinds()).toEqual(["processed"]);
   });
 
-  test("a function that takes longer than ack_wait keeps its message to itself", async () => {
-    await using guard = await newGuard();
-    const stream = await newStream(500);
-    const seen: number[] = [];
-    await consume(
-      guard,
-      stream,
-      async (message) => {
-        seen.push(message.info.deliveryCount);
-        // Three times ack_wait.
-        const until = performance.now() + 1_500;
-        await expect.poll(() => performance.now()).toBeGreaterThan(until);
-      },
-      { workingIntervalMs: 100 },
-    );
-    await stream.send("order-1");
-    await eventually(() => expect(guard.kinds()).toEqual(["processed"]));
-    await stream.settled();
-    expect(seen).toEqual([1]);
-    expect((await stream.consumer.info()).num_redelivered).toBe(0);
-  });
-
   test("at most `concurrency` functions run at once, and those that wait keep their messages", async () => {
     await using guard = await newGuard();
     const stream = await newStream(2_000);

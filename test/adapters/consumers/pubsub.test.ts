@@ -1,11 +1,11 @@
 import { type Message, PubSub, protos, type Subscription } from "@google-cloud/pubsub";
 import { Server, ServerCredentials, type ServerDuplexStream, type ServiceDefinition } from "@grpc/grpc-js";
-import { TerminalError } from "@onceward/client";
-import { createTestingOnceward } from "@onceward/client/testing";
+import type { TestingOnceward } from "@onceward/client/testing";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { type MessageOptions, messageOnce, withKey } from "../../../clients/typescript/src/pubsub.ts";
 import { describeConsumerAdapter } from "../../support/adapters/consumer-suite.ts";
-import { collectWarnings, newCrowd, newTimedGuard } from "./fixtures.ts";
+import { newTesting } from "../../support/calls/testing.ts";
+import { newCrowd, newTimedGuard } from "./fixtures.ts";
 
 const { google } = protos;
 const v1 = google.pubsub.v1;
@@ -22,7 +22,6 @@ interface Published {
   readonly publishTime: { readonly seconds: number };
 }
 
-/** Describes a method of the service Subscriber. */
 function method(name: string, request: Codec, response: Codec, streams: boolean) {
   const serialize = (codec: Codec) => (message: unknown) =>
     Buffer.from(codec.encode(message as never).finish());
@@ -90,7 +89,6 @@ class PubSubEndpoint {
     return this.#client.subscription("charges", { streamingOptions: { maxStreams: 1 } });
   }
 
-  /** Publishes a message. */
   publish(id: string, attributes: Record<string, string>, orderingKey = "", publishedMs = Date.now()): void {
     const publishTime = { seconds: Math.floor(publishedMs / 1000) };
     this.#messages.set(id, { attributes, orderingKey, publishTime });
@@ -139,6 +137,15 @@ const quiet = {
   onDelivery: () => {},
 };
 
+function consume(
+  { onceward }: Pick<TestingOnceward, "onceward">,
+  options: Partial<MessageOptions<Message>>,
+  fn: (message: Message) => unknown,
+): void {
+  const handle = messageOnce(onceward, { ...quiet, ...options }, fn);
+  subscription.on("message", (message: Message) => void handle(message));
+}
+
 describeConsumerAdapter(test, (onceward, options, fn) => {
   let kept = Promise.withResolvers<void>();
   const onDelivery: MessageOptions<Message>["onDelivery"] = ({ kind }) => {
@@ -169,8 +176,7 @@ describeConsumerAdapter(test, (onceward, options, fn) => {
 test("a key without a time has that at which its message was published", async () => {
   const guard = newTimedGuard();
   const deadLetter = vi.fn();
-  const handle = messageOnce(guard.onceward, { ...guard.options, deadLetter }, () => {});
-  subscription.on("message", (message) => void handle(message));
+  consume(guard, { ...guard.options, deadLetter, tooOld: undefined }, () => {});
   endpoint.publish("1", attributesOf("order-1"));
   await expect.poll(() => endpoint.acked).toEqual(["1"]);
   endpoint.publish("2", attributesOf("order-2"), "", Date.now() - 120_000);
@@ -179,31 +185,33 @@ test("a key without a time has that at which its message was published", async (
   expect(deadLetter).toHaveBeenCalledOnce();
 });
 
-test("an outage returns no message: it is acknowledged when the service answers", async () => {
-  await using world = createTestingOnceward();
+/** Publishes a message, and lets the service be away until its faults are cleared. */
+async function publishInOutage() {
+  const world = newTesting();
   world.faults.failNext("claim", "DATABASE_UNAVAILABLE", Number.POSITIVE_INFINITY);
-  const kinds: string[] = [];
-  const options = { ...quiet, timeoutMs: 50, onDelivery: ({ kind }: { kind: string }) => kinds.push(kind) };
-  const handle = messageOnce(world.onceward, options, () => {});
-  subscription.on("message", (message) => void handle(message));
+  const onDelivery = vi.fn();
+  consume(world, { timeoutMs: 50, onDelivery }, () => {});
   endpoint.publish("1", attributesOf("order-1"));
-  await expect.poll(() => kinds.length).toBeGreaterThan(2);
+  await expect.poll(() => onDelivery.mock.calls.length).toBeGreaterThan(2);
+  return world;
+}
+
+test("an outage returns no message: it is acknowledged when the service answers", async () => {
+  const world = await publishInOutage();
   world.faults.clear();
   await expect.poll(() => endpoint.acked).toEqual(["1"]);
   expect(endpoint.nacked).toEqual([]);
 });
 
 test("messages of one ordering key run in order; those after a returned one are returned", async () => {
-  await using world = createTestingOnceward();
   const ran: string[] = [];
   const other = Promise.withResolvers<void>();
-  const handle = messageOnce(world.onceward, quiet, async ({ id }: Message) => {
+  consume(newTesting(), {}, async ({ id }) => {
     ran.push(id);
     if (id === "other") return other.resolve();
     await other.promise;
     if (ran.filter((name) => name === "1").length === 1) throw new Error("away");
   });
-  subscription.on("message", (message) => void handle(message));
   for (const id of ["1", "2", "3"]) endpoint.publish(id, attributesOf(`order-${id}`), "customer-1");
   endpoint.publish("other", attributesOf("order-other"), "customer-2");
   await expect.poll(() => endpoint.acked).toEqual(["other", "1", "2", "3"]);
@@ -212,7 +220,7 @@ test("messages of one ordering key run in order; those after a returned one are 
 });
 
 test("at most `concurrency` functions run at once", async () => {
-  await using world = createTestingOnceward();
+  const world = newTesting();
   const crowd = newCrowd();
   const handle = messageOnce(world.onceward, { ...quiet, concurrency: 2 }, crowd.work);
   const delivered: string[] = [];
@@ -233,32 +241,9 @@ test("at most `concurrency` functions run at once", async () => {
 });
 
 test("closing the client returns the messages that wait for the service", async () => {
-  await using world = createTestingOnceward();
-  world.faults.failNext("claim", "DATABASE_UNAVAILABLE", Number.POSITIVE_INFINITY);
-  const kinds: string[] = [];
-  const options = { ...quiet, timeoutMs: 50, onDelivery: ({ kind }: { kind: string }) => kinds.push(kind) };
-  const handle = messageOnce(world.onceward, options, () => {});
-  subscription.on("message", (message) => void handle(message));
-  endpoint.publish("1", attributesOf("order-1"));
-  await expect.poll(() => kinds.length).toBeGreaterThan(1);
+  const world = await publishInOutage();
   expect([endpoint.nacked, endpoint.acked]).toEqual([[], []]);
   await world.onceward.close();
   await expect.poll(() => endpoint.nacked).toContain("1");
   expect(endpoint.acked).toEqual([]);
-});
-
-test("a message that no retry can help is acknowledged once it is dead-lettered, and not before", async () => {
-  await using world = createTestingOnceward();
-  const warnings = collectWarnings();
-  const deadLetter = vi.fn().mockRejectedValueOnce(new Error("no topic")).mockResolvedValue(undefined);
-  const handle = messageOnce(world.onceward, { ...quiet, deadLetter }, () => {
-    throw new TerminalError("card declined");
-  });
-  subscription.on("message", (message) => void handle(message));
-  endpoint.publish("1", attributesOf("order-1"));
-  endpoint.publish("2", {});
-  await expect.poll(() => endpoint.acked.toSorted()).toEqual(["1", "2"]);
-  expect(endpoint.nacked).toHaveLength(1);
-  expect(deadLetter).toHaveBeenCalledTimes(3);
-  expect(warnings).toEqual(["ONCEWARD_DEAD_LETTER"]);
 });

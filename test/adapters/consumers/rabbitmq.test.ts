@@ -1,13 +1,11 @@
 import { randomUUID } from "node:crypto";
 import type { Socket } from "node:net";
-import { TerminalError } from "@onceward/client";
 import { type ChannelModel, type ConfirmChannel, type ConsumeMessage, connect } from "amqplib";
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test, vi } from "vitest";
 import {
   KEY_HEADER,
   type MessageOptions,
   messageOnce,
-  readJson,
   withKey,
 } from "../../../clients/typescript/src/rabbitmq.ts";
 import { describeConsumerAdapter } from "../../support/adapters/consumer-suite.ts";
@@ -20,15 +18,12 @@ function describeWithRabbitMq(title: string, tests: () => void): void {
   describe.runIf(inject("rabbitmqDir") !== "")(title, tests);
 }
 
-/** Timeout of the hook that starts a broker. */
 const RABBITMQ_START_TIMEOUT_MS = 120_000;
 
-/** Starts an empty broker for a test file. */
 function startRabbitMq(): Promise<RabbitMqBroker> {
   return startBroker(inject("rabbitmqDir"));
 }
 
-/** Opens a connection that `await using` closes. */
 async function connectTo({ url }: RabbitMqBroker): Promise<{ connection: ChannelModel } & AsyncDisposable> {
   const connection = await connect(url);
   return { connection, [Symbol.asyncDispose]: () => connection.close() };
@@ -51,7 +46,6 @@ describeWithRabbitMq("A consumer of RabbitMQ", () => {
 
   afterAll(() => rabbitmq?.stop());
 
-  /** Creates a queue with a dead-letter queue, and a channel to it. */
   async function newQueue() {
     const { connection, ...rest } = await connectTo(rabbitmq);
     onTestFinished(() => rest[Symbol.asyncDispose]());
@@ -187,24 +181,6 @@ describeWithRabbitMq("A consumer of RabbitMQ", () => {
     await expectSettled({ connection, channel, queue });
   });
 
-  test("a permanent failure is stored and dead-lettered, and so is its duplicate", async () => {
-    await using guard = await newGuard();
-    const { channel, queue, dead } = await newQueue();
-    const fn = vi.fn(() => {
-      throw new TerminalError("card declined");
-    });
-    await consume(guard, { channel, queue }, fn);
-    send(channel, queue, "order-1", "1");
-    expect((await deadLetter(channel, dead)).content.toString()).toBe("1");
-    send(channel, queue, "order-1", "2");
-    expect((await deadLetter(channel, dead)).content.toString()).toBe("2");
-    expect(guard.deliveries).toMatchObject([
-      { kind: "failed", error: { message: "card declined" } },
-      { kind: "duplicate", error: { message: "card declined" } },
-    ]);
-    expect(fn).toHaveBeenCalledOnce();
-  });
-
   test("a failing message goes through a queue for each delay, then is dead-lettered", async () => {
     await using guard = await newGuard();
     const { channel, queue, dead } = await newQueue();
@@ -216,19 +192,6 @@ describeWithRabbitMq("A consumer of RabbitMQ", () => {
     for (const ms of [50, 100]) {
       expect(await channel.checkQueue(`${queue}.retry-${ms}`)).toMatchObject({ messageCount: 0 });
     }
-  });
-
-  test("deadLetter gets a message that no retry can help, which is acknowledged once that succeeds", async () => {
-    await using guard = await newGuard();
-    const { connection, channel, queue, dead } = await newQueue();
-    const warnings = collectWarnings();
-    const own = vi.fn().mockRejectedValueOnce(new Error("no exchange")).mockResolvedValue(undefined);
-    await consume(guard, { channel, queue }, vi.fn(), { deadLetter: own });
-    channel.sendToQueue(queue, Buffer.from("{}"));
-    await eventually(() => expect(own).toHaveBeenCalledTimes(2));
-    expect(warnings).toEqual(["ONCEWARD_DEAD_LETTER"]);
-    expect(await channel.checkQueue(dead)).toMatchObject({ messageCount: 0 });
-    await expectSettled({ connection, channel, queue });
   });
 
   test("a connection that breaks before a retry queue's confirmation ends the handling", async () => {
@@ -301,25 +264,12 @@ describeWithRabbitMq("A consumer of RabbitMQ", () => {
     expect((await receive()).fields).toMatchObject({ redelivered: true });
   });
 
-  test("a body that is not JSON is dead-lettered at once", async () => {
-    await using guard = await newGuard();
-    const { channel, queue, dead } = await newQueue();
-    await consume(guard, { channel, queue }, (message) => readJson(message.content));
-    send(channel, queue, "order-1", "{");
-    await deadLetter(channel, dead);
-    expect(guard.deliveries).toMatchObject([{ kind: "failed", error: { name: "TerminalError" } }]);
-  });
-
-  test.each([
-    ["without a key", {}],
-    ["with a key that is not text", { headers: { [KEY_HEADER]: 7 } }],
-    ["with a key over the limit", { headers: { [KEY_HEADER]: "x".repeat(256) } }],
-  ])("a message %s is dead-lettered, and nothing is claimed", async (_, options) => {
+  test("a message with a key that is not text is dead-lettered, and nothing is claimed", async () => {
     await using guard = await newGuard();
     const { channel, queue, dead } = await newQueue();
     const fn = vi.fn();
     await consume(guard, { channel, queue }, fn);
-    channel.sendToQueue(queue, Buffer.from("{}"), options);
+    channel.sendToQueue(queue, Buffer.from("{}"), { headers: { [KEY_HEADER]: 7 } });
     await deadLetter(channel, dead);
     expect(guard.kinds()).toEqual(["refused"]);
     expect(fn).not.toHaveBeenCalled();
@@ -410,24 +360,5 @@ describeWithRabbitMq("A consumer of RabbitMQ", () => {
     expect(derivedKeys).toHaveLength(2);
     expect(new Set(derivedKeys).size).toBe(1);
     await expectSettled({ connection, channel, queue });
-  });
-
-  test("where the policy holds, that effect is not repeated until an administrator resolves it", async () => {
-    await using guard = await newGuard();
-    await guard.holdExpired();
-    const { channel, queue, derivedKeys } = await startWorkers(guard, "before completion");
-    await guard.endLeases();
-    await consume(guard, { channel, queue }, (_, claim) => derivedKeys.push(claim.deriveKey("provider")));
-    await eventually(() =>
-      expect(guard.deliveries.slice(0, 2)).toMatchObject(
-        [1, 2].map(() => ({ kind: "postponed", error: { reason: "AMBIGUOUS" } })),
-      ),
-    );
-    await guard.onceward.run(
-      { namespace: "charges", key: "order-1", acceptAmbiguous: true },
-      () => "it was done",
-    );
-    await eventually(() => expect(guard.kinds().at(-1)).toBe("duplicate"));
-    expect(derivedKeys).toHaveLength(1);
   });
 });

@@ -3,7 +3,6 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { type Message, ReceiveMessageCommand, SendMessageCommand, SQSClient } from "@aws-sdk/client-sqs";
-import { TerminalError } from "@onceward/client";
 import { createTestingOnceward } from "@onceward/client/testing";
 import { expect, onTestFinished, test, vi } from "vitest";
 import {
@@ -14,9 +13,8 @@ import {
   withKey,
 } from "../../../clients/typescript/src/sqs.ts";
 import { describeConsumerAdapter } from "../../support/adapters/consumer-suite.ts";
-import { collectWarnings, cutOff, eventually, type Guarded, newTimedGuard, useGuards } from "./fixtures.ts";
+import { cutOff, eventually, type Guarded, newTimedGuard, useGuards } from "./fixtures.ts";
 
-/** A call of the SDK: its action and its JSON. */
 interface SqsCall {
   readonly action: string;
   readonly input: Record<string, unknown>;
@@ -60,7 +58,6 @@ const QUEUE_URL = "https://sqs.eu-central-1.amazonaws.com/123456789012/charges";
 
 const newGuard = useGuards();
 
-/** Creates a consumer that receives one message with these attributes. */
 async function consumer(
   { onceward, options }: Pick<Guarded, "onceward" | "options">,
   fn: Parameters<typeof messageOnce>[2],
@@ -223,28 +220,7 @@ test.each([
   await expect(consumer(guard, vi.fn(), { [name]: value })).rejects.toThrow(`${name} must be`);
 });
 
-/** What SQS is told after the first error of the function, with the default visibility timeout. */
-const thrownOnce = {
-  action: "ChangeMessageVisibility",
-  input: { ...deletion.input, VisibilityTimeout: 30 },
-};
-
 const hidden = { action: "ChangeMessageVisibility", input: { ...deletion.input, VisibilityTimeout: 31 } };
-
-test("in an outage a message stays hidden, and is handled in the same receive afterwards", async () => {
-  await using guard = await newGuard();
-  const { onceward, heal } = await cutOff(guard);
-  const fn = vi.fn();
-  const { receive, calls } = await consumer({ ...guard, onceward }, fn, { redeliverAfterMs: 1000 });
-  const received = receive();
-  await eventually(() => expect(guard.kinds()).toEqual(["postponed", "postponed"]));
-  heal();
-  await received;
-  const attempts = guard.kinds().length;
-  expect(guard.kinds()).toEqual([...Array(attempts - 1).fill("postponed"), "processed"]);
-  expect(calls).toEqual([...Array(attempts - 1).fill(hidden), deletion]);
-  expect(fn).toHaveBeenCalledOnce();
-});
 
 test("a held message stays hidden while its function runs", async () => {
   vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
@@ -312,17 +288,6 @@ test("a message that SQS no longer hides is not held any longer", async () => {
   await expect(received).rejects.toThrow(expect.objectContaining({ name: "ReceiptHandleIsInvalid" }));
 });
 
-test("a message whose function throws is hidden for its visibility timeout, and runs again", async () => {
-  await using guard = await newGuard();
-  const fn = vi.fn().mockRejectedValueOnce(new Error("the provider is down"));
-  const { receive, calls } = await consumer(guard, fn);
-  await receive();
-  expect(calls).toEqual([thrownOnce]);
-  await receive();
-  expect(calls).toEqual([deletion]);
-  expect(guard.kinds()).toEqual(["released", "processed"]);
-});
-
 test("a message is hidden twice as long after each error, up to maxRedeliverAfterMs", async () => {
   await using guard = await newGuard();
   const fn = vi.fn().mockRejectedValue(new Error("the provider is down"));
@@ -335,27 +300,6 @@ test("a message is hidden twice as long after each error, up to maxRedeliverAfte
   }
   expect(hiddenS).toEqual([4, 8, 14, 14]);
 });
-
-test.each([
-  ["a terminal error", "{}", new TerminalError("card declined")],
-  ["a body that is not JSON", "{", undefined],
-])(
-  "%s is stored and the message deleted, and neither it nor its duplicate runs again",
-  async (_, body, error) => {
-    await using guard = await newGuard();
-    const fn = vi.fn(({ Body }: Message) => {
-      readJson(Body);
-      throw error;
-    });
-    const { receive, calls } = await consumer(guard, fn, { body });
-    for (let times = 0; times < 2; times++) {
-      await receive();
-      expect(calls).toEqual([deletion]);
-    }
-    expect(guard.kinds()).toEqual(["failed", "duplicate"]);
-    expect(fn).toHaveBeenCalledOnce();
-  },
-);
 
 test.each([
   ["without a key", { attributes: {} }],
@@ -371,20 +315,6 @@ test.each([
   expect(calls).toEqual([]);
   expect(guard.kinds()).toEqual(["processed", "refused"]);
   expect(fn).not.toHaveBeenCalled();
-});
-
-test("a message that failed permanently is deleted once it is dead-lettered, and not before", async () => {
-  await using guard = await newGuard();
-  const warnings = collectWarnings();
-  const deadLetter = vi.fn().mockRejectedValueOnce(new Error("no queue")).mockResolvedValue(undefined);
-  const fail = vi.fn().mockRejectedValue(new TerminalError("card declined"));
-  const { receive, calls } = await consumer(guard, fail, { deadLetter });
-  await receive();
-  expect(calls).toEqual([thrownOnce]);
-  await receive();
-  expect(calls).toEqual([deletion]);
-  expect(warnings).toEqual(["ONCEWARD_DEAD_LETTER"]);
-  expect(deadLetter).toHaveBeenCalledTimes(2);
 });
 
 test("the producer's key is sent with its other attributes", async () => {

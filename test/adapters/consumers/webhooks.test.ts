@@ -16,7 +16,6 @@ import {
   type WebhookSource,
   webhookOnce,
 } from "../../../clients/typescript/src/webhooks.ts";
-import { NESTED_FAILURES } from "../../support/calls/nested-runs.ts";
 import { collectWarnings, type Guarded, newTimedGuard, useGuards } from "./fixtures.ts";
 
 const SECRET = "whsec_a_secret_that_only_tests_have";
@@ -192,20 +191,6 @@ test("an event whose handler throws gets 500 without the reason, and is handled 
   expect(await send(stripeEvent("evt_1"))).toMatchObject({ status: 200, replayed: null });
   expect(guard.kinds()).toEqual(["released", "processed"]);
 });
-
-test.each(NESTED_FAILURES)(
-  "rethrowing the $error of a nested run $name answers 500; handled when sent again",
-  async ({ fail }) => {
-    await using guard = await newGuard();
-    const fn = vi
-      .fn<() => Promise<unknown>>(async () => {})
-      .mockImplementationOnce(() => fail(guard.onceward));
-    const send = await serveOnce(guard, stripeSource, fn);
-    expect(await send(stripeEvent("evt_1"))).toMatchObject({ status: 500 });
-    expect(await send(stripeEvent("evt_1"))).toMatchObject({ status: 200, replayed: null });
-    expect(guard.kinds()).toEqual(["released", "processed"]);
-  },
-);
 
 test("an event that failed permanently is answered 200, so that it is not sent again", async () => {
   await using guard = await newGuard();

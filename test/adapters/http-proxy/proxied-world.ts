@@ -84,6 +84,8 @@ export async function startWorld(
         ...request,
         headers: { authorization: "Bearer secret-token", "idempotency-key": '"order-1"', ...headers },
       }),
+    metrics: async () =>
+      (await send(proxy.managementPort, { method: "GET", path: "/metrics" })).body.toString(),
     async expireLeases() {
       const earlier = "lease_expires_at = now() - interval '1 s'";
       await database.query(

@@ -39,6 +39,7 @@ const WAYS: Record<string, ExpressWay> = {
     async handle(res, steps) {
       res.writeHead(201, { "content-type": "text/plain" });
       await steps.reach("written");
+      if (!res.headersSent) throw new Error("a head that was written looks sent");
       res.end("charged");
     },
   },

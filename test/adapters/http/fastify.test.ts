@@ -45,10 +45,6 @@ function addReplies(app: FastifyInstance, effect: () => Promise<void>): void {
     await effect();
     return { charge: "ch_1" };
   });
-  app.post("/stream", async (_, reply) => {
-    await effect();
-    return reply.type("text/plain").send(Readable.from(["one", "two"]));
-  });
   app.post("/response", async () => {
     await effect();
     return new Response("charged", { status: 201, headers: { location: "/charges/1" } });
@@ -56,11 +52,6 @@ function addReplies(app: FastifyInstance, effect: () => Promise<void>): void {
   app.post("/breaks", async (_, reply) => {
     await effect();
     return reply.send(Readable.from(brokenOff()));
-  });
-  app.post("/hijacked", async (_, reply) => {
-    await effect();
-    reply.hijack();
-    reply.raw.end("by hand");
   });
 }
 
@@ -70,22 +61,17 @@ async function* brokenOff() {
 }
 
 function onlyFastify(begin: Begin): void {
-  test.each([
-    ["object", 200, '{"charge":"ch_1"}', "application/json; charset=utf-8"],
-    ["stream", 200, "onetwo", "text/plain"],
-    ["response", 201, "charged", "text/plain;charset=UTF-8"],
-    ["hijacked", 200, "by hand", undefined],
-  ])("an answer that is %s is replayed byte for byte", async (kind, status, body, contentType) => {
+  test("an answer that is a Response is replayed byte for byte", async () => {
     const effect = vi.fn(() => ({ status: 200 }));
     const world = await begin(effect);
     for (const _ of [1, 2]) {
-      const answer = await world.send({ path: `/${kind}` });
-      // All headers, so that a failure shows which ones arrived.
-      expect({ ...answer, body: answer.body.toString() }).toEqual({
-        status,
-        body,
-        headers: { ...answer.headers, "content-type": contentType },
-      });
+      const { status, headers, body } = await world.send({ path: "/response" });
+      expect([status, headers.location, headers["content-type"], body.toString()]).toEqual([
+        201,
+        "/charges/1",
+        "text/plain;charset=UTF-8",
+        "charged",
+      ]);
     }
     expect(effect).toHaveBeenCalledOnce();
   });

@@ -5,7 +5,6 @@ import { type Context, Hono, type Next } from "hono";
 import { cors } from "hono/cors";
 import { expect, expectTypeOf, test, vi } from "vitest";
 import { type IdempotencyVariables, idempotency } from "../../../clients/typescript/src/hono.ts";
-import { OutcomeUnknownError } from "../../../clients/typescript/src/index.ts";
 import { createTestingOnceward } from "../../../clients/typescript/src/testing.ts";
 import { responseOf } from "./fetch-reply.ts";
 import { describeHttpAdapter } from "./http-conformance.ts";
@@ -64,27 +63,6 @@ function onlyHono(begin: Begin): void {
     expect(effect).toHaveBeenCalledOnce();
   });
 }
-
-test("a handler that can't know its effect keeps its claim, although Hono answers its error", async () => {
-  const { onceward, clock } = createTestingOnceward({ policy: { onLeaseExpiry: "HOLD" } });
-  const charge = vi.fn(() => Promise.reject(new OutcomeUnknownError("the bank timed out")));
-  const app = new Hono().post(
-    "/charges",
-    idempotency(onceward, { namespace: "charges", caller: () => "a-1" }),
-    charge,
-  );
-  app.onError((_, c) => c.text("Internal Server Error", 500));
-  const problems: string[] = [];
-  for (const afterMs of [0, 0, 30_000]) {
-    clock.advance(afterMs);
-    const answer = await app.request("/charges", { method: "POST", headers: { "Idempotency-Key": '"k-1"' } });
-    expect([answer.status, answer.headers.get("content-type")]).toEqual([409, "application/problem+json"]);
-    problems.push(((await answer.json()) as { type: string }).type.replace("urn:onceward:problem:", ""));
-  }
-  expect(problems).toEqual(["ambiguous", "in-progress", "ambiguous"]);
-  expect(charge).toHaveBeenCalledOnce();
-  await onceward.close();
-});
 
 test("a handler after the middleware knows the claim's type", () => {
   const { onceward } = createTestingOnceward();

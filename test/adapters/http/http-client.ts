@@ -14,7 +14,6 @@ export interface HttpRequest {
   readonly path?: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
-  /** Ends the connection at any time. */
   readonly signal?: AbortSignal;
 }
 

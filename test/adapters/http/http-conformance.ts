@@ -5,7 +5,7 @@ import { problemOf } from "./http-client.ts";
 import { speaksProfiles } from "./http-profiles.ts";
 import { refuses, writesRefusals } from "./http-refusals.ts";
 import { leavesToThePolicy } from "./http-unknown-outcomes.ts";
-import { type Begin, createWorlds, type Effect, type Reply, type StartApp } from "./http-world.ts";
+import { type Begin, createWorlds, type Effect, type StartApp } from "./http-world.ts";
 
 const charged = {
   status: 201,
@@ -125,25 +125,6 @@ function replays(begin: Begin): void {
     const answers = await Promise.all(Array.from({ length: 10 }, () => world.send()));
     for (const answer of answers) expect(answer).toMatchObject({ status: 201, body: charged.body });
     expect(answers.filter(({ headers }) => headers["idempotency-replayed"] === "true")).toHaveLength(9);
-    expect(effect).toHaveBeenCalledOnce();
-  });
-
-  test("the answer to a client that had disconnected", async () => {
-    const handler = Promise.withResolvers<Reply>();
-    const begun = Promise.withResolvers<void>();
-    const effect = vi.fn(() => {
-      begun.resolve();
-      return handler.promise;
-    });
-    const world = await begin(effect, { options: { waitMs: 10_000 } });
-    const leaving = new AbortController();
-    const left = world.send({ signal: leaving.signal });
-    await begun.promise;
-    leaving.abort();
-    await expect(left).rejects.toThrow("aborted");
-    const repeat = world.send();
-    handler.resolve(charged);
-    expect(await repeat).toMatchObject({ status: 201, body: charged.body });
     expect(effect).toHaveBeenCalledOnce();
   });
 }

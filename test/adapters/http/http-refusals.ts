@@ -88,23 +88,6 @@ export function refuses(begin: Begin): void {
     expect(effect.mock.calls).toMatchObject([[{ guarded: false }]]);
   });
 
-  test("a repeat whose outcome is ambiguous, under the policy HOLD", async () => {
-    const handler = Promise.withResolvers<Reply>();
-    const begun = Promise.withResolvers<void>();
-    const effect = vi.fn(() => {
-      begun.resolve();
-      return handler.promise;
-    });
-    const world = await begin(effect, { policy: { on_lease_expiry: "HOLD" } });
-    const first = world.send();
-    await begun.promise;
-    await world.updateRecords("lease_expires_at = now() - interval '1 s'");
-    expect(problemOf(await world.send())).toEqual(problem(409, "ambiguous"));
-    handler.resolve(charged);
-    await first;
-    expect(effect).toHaveBeenCalledOnce();
-  });
-
   test("a repeat whose result has expired, without running it again", async () => {
     const effect = vi.fn(() => charged);
     const world = await begin(effect);

@@ -1,4 +1,13 @@
-import { Controller, type Type } from "@nestjs/common";
+import { Controller, type INestApplication, type Type } from "@nestjs/common";
+import { NestFactory } from "@nestjs/core";
+import { ExpressAdapter } from "@nestjs/platform-express";
+import { FastifyAdapter } from "@nestjs/platform-fastify";
+import type { Onceward } from "@onceward/client";
+import type { HttpOptions } from "../../../clients/typescript/src/http.ts";
+import { OncewardModule } from "../../../clients/typescript/src/nestjs.ts";
+
+/** A framework beneath Nest. */
+export type Platform = "Express" | "Fastify";
 
 /** A route of a controller: a handler, and the decorators that a program in TypeScript writes above it. */
 export interface NestRoute {
@@ -10,7 +19,7 @@ export interface NestRoute {
 }
 
 /** Returns a controller with these routes, as the compiler makes one of decorators, which Node can't run. */
-export function controllerOf(routes: Readonly<Record<string, NestRoute>>): Type<unknown> {
+function controllerOf(routes: Readonly<Record<string, NestRoute>>): Type<unknown> {
   class TestController {}
   const { prototype } = TestController;
   for (const [name, { decorators, params = [], handle }] of Object.entries(routes)) {
@@ -26,4 +35,32 @@ export function controllerOf(routes: Readonly<Record<string, NestRoute>>): Type<
   }
   Controller()(TestController);
   return TestController;
+}
+
+/** Returns the header x-account, by default "a-1". */
+export const callerOf = (request: { readonly headers: Readonly<Record<string, unknown>> }) =>
+  String(request.headers["x-account"] ?? "a-1");
+
+/** Creates an application whose routes are guarded by a client. */
+export async function createNestApp(
+  platform: Platform,
+  client: Onceward,
+  routes: Readonly<Record<string, NestRoute>>,
+  http: Partial<HttpOptions<{ headers: Record<string, unknown> }>> = { caller: callerOf },
+): Promise<INestApplication> {
+  class AppModule {}
+  const root = {
+    module: AppModule,
+    imports: [OncewardModule.forRoot({ client, http })],
+    controllers: [controllerOf(routes)],
+  };
+  const adapter = platform === "Express" ? new ExpressAdapter() : new FastifyAdapter();
+  const app = await NestFactory.create(root, adapter as ExpressAdapter, {
+    logger: false,
+    abortOnError: false,
+  });
+  if (platform === "Express") (app as unknown as { useBodyParser(type: "text"): void }).useBodyParser("text");
+  await app.init();
+  await (app.getHttpAdapter().getInstance() as { ready?(): Promise<unknown> }).ready?.();
+  return app;
 }

@@ -5,7 +5,7 @@ import { idempotency } from "../../../clients/typescript/src/express.ts";
 import { idempotent } from "../../../clients/typescript/src/http.ts";
 import { type Onceward, OutcomeUnknownError } from "../../../clients/typescript/src/index.ts";
 import { joinKey } from "../../../clients/typescript/src/keys/keys.ts";
-import { createTestingOnceward } from "../../../clients/typescript/src/testing.ts";
+import { newTesting } from "../../support/calls/testing.ts";
 import { send } from "./http-client.ts";
 import { listen } from "./listen.ts";
 
@@ -46,9 +46,8 @@ const FRAMEWORKS: readonly [
 ];
 
 function newOnceward() {
-  const testing = createTestingOnceward({ policy: { onLeaseExpiry: "HOLD" } });
-  onTestFinished(() => testing[Symbol.asyncDispose]());
-  return { onceward: testing.onceward, expire: () => testing.clock.advance(LEASE_MS) };
+  const { onceward, clock } = newTesting({ policy: { onLeaseExpiry: "HOLD" } });
+  return { onceward, expire: () => clock.advance(LEASE_MS) };
 }
 
 describe.each(FRAMEWORKS)("two guards of %s", (_, begin) => {

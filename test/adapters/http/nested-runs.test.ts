@@ -1,15 +1,12 @@
-import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { Code, ConnectError, createClient, createRouterTransport } from "@connectrpc/connect";
-import { Client, credentials, Metadata, Server, ServerCredentials } from "@grpc/grpc-js";
 import { type Claim, createOnceward, type Onceward, TerminalError } from "@onceward/client";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import * as connect from "../../../clients/typescript/src/connect.ts";
-import * as grpc from "../../../clients/typescript/src/grpc.ts";
 import { idempotent } from "../../../clients/typescript/src/http.ts";
 import { NESTED_FAILURES } from "../../support/calls/nested-runs.ts";
 import { createTenant } from "../../support/servers/tenants.ts";
 import { useServer } from "../../support/servers/use-server.ts";
-import { type Charge, ChargeSchema, Charges } from "../rpc/test-service.ts";
+import { Charges } from "../rpc/test-service.ts";
 
 const { database, server } = useServer();
 
@@ -64,43 +61,6 @@ async function beginConnect(onceward: Onceward, effect: Effect): Promise<Call> {
   };
 }
 
-async function beginGrpc(onceward: Onceward, effect: Effect): Promise<Call> {
-  const write = (message: Charge) => Buffer.from(toBinary(ChargeSchema, message));
-  const read = (bytes: Buffer) => fromBinary(ChargeSchema, bytes);
-  const path = "/test.v1.Charges/Create";
-  const method = {
-    path,
-    requestStream: false,
-    responseStream: false,
-    requestSerialize: write,
-    requestDeserialize: read,
-    responseSerialize: write,
-    responseDeserialize: read,
-  } as const;
-  const handler = grpc.idempotentUnary(onceward, method, common, (_, callback, claim) => {
-    effect(claim).then(() => callback(null, create(ChargeSchema)), callback);
-  });
-  const guarded = new Server();
-  guarded.addService({ create: method }, { create: handler });
-  const port = await new Promise<number>((resolve, reject) => {
-    guarded.bindAsync("127.0.0.1:0", ServerCredentials.createInsecure(), (error, bound) =>
-      error === null ? resolve(bound) : reject(error),
-    );
-  });
-  const client = new Client(`127.0.0.1:${port}`, credentials.createInsecure());
-  onTestFinished(() => {
-    client.close();
-    guarded.forceShutdown();
-  });
-  const metadata = Metadata.fromHttp2Headers({ "idempotency-key": '"order-1"' });
-  return () =>
-    new Promise((resolve) => {
-      client.makeUnaryRequest(path, write, read, create(ChargeSchema), metadata, (error) =>
-        resolve(error === null ? "answered" : failureOf(error.code)),
-      );
-    });
-}
-
 /**
  * Returns "failed" for a failure of the server, which says nothing about the call, and else the code's name.
  */
@@ -111,7 +71,6 @@ function failureOf(code: number): string {
 describe.each([
   ["a fetch handler", beginFetch],
   ["a Connect method", beginConnect],
-  ["a grpc-js method", beginGrpc],
 ])("%s", (_, begin) => {
   test.each(NESTED_FAILURES)(
     "with a nested run $name, which throws its $error, fails, and runs again",

@@ -5,7 +5,6 @@ import {
   type ExecutionContext,
   Header,
   HttpException,
-  type INestApplication,
   Inject,
   type NestInterceptor,
   ParseIntPipe,
@@ -16,12 +15,9 @@ import {
   UseInterceptors,
 } from "@nestjs/common";
 import { NestFactory } from "@nestjs/core";
-import { ExpressAdapter } from "@nestjs/platform-express";
-import { FastifyAdapter } from "@nestjs/platform-fastify";
 import type { Claim, Onceward } from "@onceward/client";
 import { from, map, switchMap } from "rxjs";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
-import type { HttpOptions } from "../../../clients/typescript/src/http.ts";
 import {
   CurrentClaim,
   Idempotent,
@@ -32,9 +28,7 @@ import { createTestingOnceward } from "../../../clients/typescript/src/testing.t
 import { describeHttpAdapter } from "./http-conformance.ts";
 import type { Begin, CommonOptions, Effect, Reply, StartApp } from "./http-world.ts";
 import { listen } from "./listen.ts";
-import { controllerOf, type NestRoute } from "./nest-routes.ts";
-
-type Platform = "Express" | "Fastify";
+import { callerOf, createNestApp, type NestRoute, type Platform } from "./nest-routes.ts";
 
 /** The methods that the responses of both platforms have. */
 interface AnyReply {
@@ -42,32 +36,6 @@ interface AnyReply {
   header(name: string, value: string | string[]): unknown;
   send(body?: unknown): unknown;
   setHeader?(name: string, value: string[]): unknown;
-}
-
-const callerOf = (request: { readonly headers: Readonly<Record<string, unknown>> }) =>
-  String(request.headers["x-account"] ?? "a-1");
-
-async function createApp(
-  platform: Platform,
-  client: Onceward,
-  routes: Readonly<Record<string, NestRoute>>,
-  http: Partial<HttpOptions<{ headers: Record<string, unknown> }>> = { caller: callerOf },
-): Promise<INestApplication> {
-  class AppModule {}
-  const root = {
-    module: AppModule,
-    imports: [OncewardModule.forRoot({ client, http })],
-    controllers: [controllerOf(routes)],
-  };
-  const adapter = platform === "Express" ? new ExpressAdapter() : new FastifyAdapter();
-  const app = await NestFactory.create(root, adapter as ExpressAdapter, {
-    logger: false,
-    abortOnError: false,
-  });
-  if (platform === "Express") (app as unknown as { useBodyParser(type: "text"): void }).useBodyParser("text");
-  await app.init();
-  await (app.getHttpAdapter().getInstance() as { ready?(): Promise<unknown> }).ready?.();
-  return app;
 }
 
 function send(reply: AnyReply, { status, headers = {}, cookies = [], body }: Reply): void {
@@ -133,7 +101,7 @@ class Checks implements NestInterceptor {
 const startOn =
   (platform: Platform): StartApp =>
   async (onceward, options, effect) => {
-    const app = await createApp(platform, onceward, routesOf(options, effect));
+    const app = await createNestApp(platform, onceward, routesOf(options, effect));
     await app.listen(0, "127.0.0.1");
     return { ...(await listen(app.getHttpServer())), close: () => app.close() };
   };
@@ -200,7 +168,7 @@ describe.each(["Express", "Fastify"] as const)("on %s, with a service in memory"
     const testing = createTestingOnceward();
     onTestFinished(() => testing[Symbol.asyncDispose]());
     const decorators = [Post("charges"), Idempotent(options), ...(route.decorators ?? [])];
-    const app = await createApp(
+    const app = await createNestApp(
       platform,
       testing.onceward,
       { charge: { handle: () => "charged", ...route, decorators } },

@@ -9,11 +9,8 @@ import {
   RequestTimeoutException,
   UseInterceptors,
 } from "@nestjs/common";
-import { NestFactory } from "@nestjs/core";
-import { ExpressAdapter } from "@nestjs/platform-express";
-import { FastifyAdapter } from "@nestjs/platform-fastify";
 import express, { type RequestHandler } from "express";
-import Fastify, { type preHandlerHookHandler } from "fastify";
+import Fastify, { type preHandlerHookHandler, type RouteShorthandOptions } from "fastify";
 import { Hono } from "hono";
 import { timeout as honoTimeout } from "hono/timeout";
 import { catchError, TimeoutError, throwError, timeout } from "rxjs";
@@ -24,11 +21,11 @@ import * as fastify from "../../../clients/typescript/src/fastify.ts";
 import { Record_State } from "../../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
 import * as hono from "../../../clients/typescript/src/hono.ts";
 import { joinKey, type Onceward } from "../../../clients/typescript/src/index.ts";
-import { Idempotent, OncewardModule } from "../../../clients/typescript/src/nestjs.ts";
+import { Idempotent } from "../../../clients/typescript/src/nestjs.ts";
 import { createTestingOnceward } from "../../../clients/typescript/src/testing.ts";
 import { Charges } from "../rpc/test-service.ts";
 import { listen } from "./listen.ts";
-import { controllerOf } from "./nest-routes.ts";
+import { createNestApp, type Platform } from "./nest-routes.ts";
 
 /** A time limit within a guard answers for a handler that still runs, and may have its effect afterwards. */
 
@@ -68,22 +65,15 @@ const limitOfFastify: preHandlerHookHandler = (_request, reply, done) => {
   done();
 };
 
-const startFastify: Start = async (onceward, charge) => {
-  const app = Fastify();
-  await app.register(fastify.idempotency(onceward, OPTIONS));
-  app.post("/charges", { preHandler: limitOfFastify }, charge);
-  await app.listen({ host: "127.0.0.1", port: 0 });
-  return await portOf(app.server, () => app.close());
-};
-
-const startFastifyWithItsOwn: Start = async (onceward, charge) => {
-  const app = Fastify();
-  await app.register(fastify.idempotency(onceward, OPTIONS));
-  // Time for the claim, which it includes.
-  app.post("/charges", { handlerTimeout: 1000 }, charge);
-  await app.listen({ host: "127.0.0.1", port: 0 });
-  return await portOf(app.server, () => app.close());
-};
+const startFastify =
+  (limit: RouteShorthandOptions, more: object = {}): Start =>
+  async (onceward, charge) => {
+    const app = Fastify();
+    await app.register(fastify.idempotency(onceward, { ...OPTIONS, ...more }));
+    app.post("/charges", limit, charge);
+    await app.listen({ host: "127.0.0.1", port: 0 });
+    return await portOf(app.server, () => app.close());
+  };
 
 const startHono: Start = (onceward, charge) => {
   const app = new Hono();
@@ -106,34 +96,23 @@ class TimeoutInterceptor implements NestInterceptor {
 }
 
 const startNest =
-  (adapter: () => unknown): Start =>
+  (platform: Platform): Start =>
   async (onceward, charge) => {
-    class AppModule {}
-    const decorators = [
-      Post("charges"),
-      Idempotent({ namespace: "charges" }),
-      UseInterceptors(TimeoutInterceptor),
-    ];
-    const root = {
-      module: AppModule,
-      imports: [OncewardModule.forRoot({ client: onceward, http: { caller: () => "a-1" } })],
-      controllers: [controllerOf({ charge: { decorators: decorators.toReversed(), handle: charge } })],
-    };
-    const app = await NestFactory.create(root, adapter() as ExpressAdapter, {
-      logger: false,
-      abortOnError: false,
-    });
+    const once = Idempotent({ namespace: "charges" });
+    const decorators = [UseInterceptors(TimeoutInterceptor), once, Post("charges")];
+    const app = await createNestApp(platform, onceward, { charge: { decorators, handle: charge } });
     await app.listen(0, "127.0.0.1");
     return await portOf(app.getHttpServer() as Server, () => app.close());
   };
 
 test.each<[framework: string, start: Start, status: number]>([
   ["Express", startExpress, 503],
-  ["Fastify", startFastify, 503],
-  ["Fastify's handlerTimeout", startFastifyWithItsOwn, 503],
+  ["Fastify", startFastify({ preHandler: limitOfFastify }), 503],
+  // Time for the claim, which it includes.
+  ["Fastify's handlerTimeout", startFastify({ handlerTimeout: 1000 }), 503],
   ["Hono", startHono, 504],
-  ["NestJS on Express", startNest(() => new ExpressAdapter()), 408],
-  ["NestJS on Fastify", startNest(() => new FastifyAdapter()), 408],
+  ["NestJS on Express", startNest("Express"), 408],
+  ["NestJS on Fastify", startNest("Fastify"), 408],
 ])("a time limit of %s answers, and the effect does not happen twice", async (_, start, status) => {
   await using testing = createTestingOnceward({ policy: { onLeaseExpiry: "HOLD" } });
   const charged = Promise.withResolvers<{ id: string }>();
@@ -150,12 +129,8 @@ test.each<[framework: string, start: Start, status: number]>([
 test("a request that Fastify's handlerTimeout ends while its claim waits releases the claim", async () => {
   await using testing = createTestingOnceward({ policy: { onLeaseExpiry: "HOLD" } });
   const { onceward } = testing;
-  const app = Fastify();
-  await app.register(fastify.idempotency(onceward, { ...OPTIONS, waitMs: 30_000 }));
   const charge = vi.fn(async () => ({ id: "ch_1" }));
-  app.post("/charges", { handlerTimeout: 100 }, charge);
-  await app.listen({ host: "127.0.0.1", port: 0 });
-  const port = await portOf(app.server, () => app.close());
+  const port = await startFastify({ handlerTimeout: 100 }, { waitMs: 30_000 })(onceward, charge);
   const attempt = async () => (await fetch(`http://127.0.0.1:${port}/charges`, REQUEST)).status;
   const released = Promise.withResolvers<never>();
   const operation = { namespace: "charges", key: joinKey("POST", "/charges", "a-1", "order-1") };

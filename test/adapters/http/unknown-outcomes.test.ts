@@ -2,9 +2,6 @@ import { createServer, type Server } from "node:http";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { type CallHandler, HttpException, type NestInterceptor, Post, UseInterceptors } from "@nestjs/common";
-import { NestFactory } from "@nestjs/core";
-import { ExpressAdapter } from "@nestjs/platform-express";
-import { FastifyAdapter } from "@nestjs/platform-fastify";
 import express, { type ErrorRequestHandler, type Express, type RequestHandler, Router } from "express";
 import Fastify, { type FastifyInstance } from "fastify";
 import { catchError } from "rxjs";
@@ -12,11 +9,11 @@ import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { idempotency, noteUnknownOutcome } from "../../../clients/typescript/src/express.ts";
 import * as fastify from "../../../clients/typescript/src/fastify.ts";
 import { type Onceward, OutcomeUnknownError } from "../../../clients/typescript/src/index.ts";
-import { Idempotent, OncewardModule } from "../../../clients/typescript/src/nestjs.ts";
-import { createTestingOnceward } from "../../../clients/typescript/src/testing.ts";
+import { Idempotent } from "../../../clients/typescript/src/nestjs.ts";
+import { newTesting } from "../../support/calls/testing.ts";
 import { problemOf, send } from "./http-client.ts";
 import { listen } from "./listen.ts";
-import { controllerOf } from "./nest-routes.ts";
+import { createNestApp } from "./nest-routes.ts";
 
 /** Ways in which an OutcomeUnknownError leaves a handler that only one framework has. */
 
@@ -50,9 +47,8 @@ const LEFT_TO_THE_POLICY = ["409 ambiguous", "409 in-progress", "409 ambiguous"]
 
 function newOnceward() {
   charge.mockClear();
-  const testing = createTestingOnceward({ policy: { onLeaseExpiry: "HOLD" } });
-  onTestFinished(() => testing[Symbol.asyncDispose]());
-  return { onceward: testing.onceward, expire: () => testing.clock.advance(LEASE_MS) };
+  const { onceward, clock } = newTesting({ policy: { onLeaseExpiry: "HOLD" } });
+  return { onceward, expire: () => clock.advance(LEASE_MS) };
 }
 
 async function startExpress(
@@ -234,7 +230,6 @@ describe("Fastify", () => {
   });
 });
 
-/** Answers each error with another one. */
 class Wraps implements NestInterceptor {
   intercept(_: unknown, next: CallHandler) {
     return next.handle().pipe(
@@ -248,19 +243,9 @@ class Wraps implements NestInterceptor {
 describe.each(["Express", "Fastify"] as const)("NestJS on %s", (platform) => {
   test("an OutcomeUnknownError that an interceptor wraps leaves the claim to the policy", async () => {
     const { onceward, expire } = newOnceward();
-    class AppModule {}
     // Nest runs the interceptors of the decorator that is written last first.
     const decorators = [Post("charges"), UseInterceptors(Wraps), Idempotent({ namespace: "charges" })];
-    const root = {
-      module: AppModule,
-      imports: [OncewardModule.forRoot({ client: onceward, http: { caller: () => "a-1" } })],
-      controllers: [controllerOf({ charge: { decorators, handle: charge } })],
-    };
-    const adapter = platform === "Express" ? new ExpressAdapter() : new FastifyAdapter();
-    const app = await NestFactory.create(root, adapter as ExpressAdapter, {
-      logger: false,
-      abortOnError: false,
-    });
+    const app = await createNestApp(platform, onceward, { charge: { decorators, handle: charge } });
     await app.listen(0, "127.0.0.1");
     onTestFinished(() => app.close());
     const { port } = await listen(app.getHttpServer() as Server);

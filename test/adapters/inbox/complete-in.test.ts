@@ -1,8 +1,8 @@
 import { createOnceward, type Onceward } from "@onceward/client";
-import { beforeEach, expect, test, vi } from "vitest";
+import { beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { completeIn, deliverCompletions } from "../../../clients/typescript/src/inbox.ts";
-import { endLeases } from "../../support/calls/records.ts";
-import { createTenant, type TestTenant } from "../../support/servers/tenants.ts";
+import { endLeases, granted } from "../../support/calls/records.ts";
+import { createTenant } from "../../support/servers/tenants.ts";
 import { useServer } from "../../support/servers/use-server.ts";
 import { useCallerDatabase } from "./transactions.ts";
 
@@ -15,19 +15,16 @@ beforeEach(async () => {
   await caller.query("delete from onceward_completions");
 });
 
-async function newClient(): Promise<
-  { onceward: Onceward; tenant: TestTenant; operation: { namespace: string; key: string } } & AsyncDisposable
-> {
+async function newClient() {
   const tenant = await createTenant(service);
   const onceward = createOnceward({ address: `http://127.0.0.1:${server.grpcPort}`, apiKey: tenant.apiKey });
+  onTestFinished(() => onceward.close());
   keys++;
-  const operation = { namespace: "orders", key: `order-${keys}` };
-  return { onceward, tenant, operation, [Symbol.asyncDispose]: () => onceward.close() };
+  return { onceward, tenant, operation: { namespace: "orders", key: `order-${keys}` } };
 }
 
 type Claim = Parameters<typeof completeIn>[1];
 
-/** Writes the effect and its completion in one transaction. */
 function takeOrder(claim: Claim, value: string): Promise<string> {
   return db.transaction((tx) =>
     completeIn(tx.executor, claim, async () => {
@@ -42,14 +39,12 @@ async function claimByHand(
   onceward: Onceward,
   operation: { namespace: string; key: string },
 ): Promise<Claim> {
-  const { outcome } = await onceward.calls.claim(operation);
-  if (outcome.case !== "claimed") throw new Error(`the claim was answered ${outcome.case}`);
-  return { ...operation, fencingToken: outcome.value.fencingToken };
+  const { fencingToken } = granted(await onceward.calls.claim(operation));
+  return { ...operation, fencingToken };
 }
 
 test("the run and its repeat return the written value", async () => {
-  await using client = await newClient();
-  const { onceward, operation } = client;
+  const { onceward, operation } = await newClient();
   const run = (value: string) => onceward.runDetailed(operation, (claim) => takeOrder(claim, value));
   expect(await run("first")).toMatchObject({ value: "first", replayed: false });
   expect(await run("second")).toMatchObject({ value: "first", replayed: true });
@@ -61,8 +56,7 @@ test("the run and its repeat return the written value", async () => {
 });
 
 test("a codec's bytes are delivered unchanged", async () => {
-  await using client = await newClient();
-  const { onceward, operation } = client;
+  const { onceward, operation } = await newClient();
   const codec = {
     encode: (value: bigint) => ({
       payload: Buffer.from(String(value)),
@@ -82,22 +76,8 @@ test("a codec's bytes are delivered unchanged", async () => {
   });
 });
 
-test("an attempt that takes over a committed effect delivers it instead of repeating it", async () => {
-  await using client = await newClient();
-  const { onceward, operation, tenant } = client;
-  await takeOrder(await claimByHand(onceward, operation), "before the crash");
-  await endLeases(service, tenant);
-  const run = onceward.runDetailed(operation, (claim) => takeOrder(claim, "after the crash"));
-  expect(await run).toMatchObject({ value: "before the crash", replayed: false, attempt: 2 });
-  expect(await caller.effects(operation.key)).toHaveLength(1);
-  const onUndeliverable = vi.fn();
-  await deliverCompletions({ onceward, database: db.pool, onUndeliverable });
-  expect(onUndeliverable).not.toHaveBeenCalled();
-});
-
 test("an attempt that takes over an undeliverable completion delivers it", async () => {
-  await using client = await newClient();
-  const { onceward, operation, tenant } = client;
+  const { onceward, operation, tenant } = await newClient();
   await takeOrder(await claimByHand(onceward, operation), "before the crash");
   await endLeases(service, tenant);
   const second = await claimByHand(onceward, operation);
@@ -109,8 +89,7 @@ test("an attempt that takes over an undeliverable completion delivers it", async
 });
 
 test("a stalled holder that resumes after another one has finished writes nothing", async () => {
-  await using client = await newClient();
-  const { onceward, operation, tenant } = client;
+  const { onceward, operation, tenant } = await newClient();
   const stalled = await claimByHand(onceward, operation);
   await endLeases(service, tenant);
   await onceward.run(operation, (claim) => takeOrder(claim, "by the second"));
@@ -120,8 +99,7 @@ test("a stalled holder that resumes after another one has finished writes nothin
 });
 
 test("an effect that was written unguarded is taken over by the first claim, and not repeated", async () => {
-  await using client = await newClient();
-  const { onceward, operation } = client;
+  const { onceward, operation } = await newClient();
   const unguarded = { ...operation, fencingToken: 0n };
   expect(await takeOrder(unguarded, "unguarded")).toBe("unguarded");
   expect(await takeOrder(unguarded, "unguarded again")).toBe("unguarded");
@@ -132,8 +110,7 @@ test("an effect that was written unguarded is taken over by the first claim, and
 });
 
 test("two concurrent holders commit one effect", async () => {
-  await using client = await newClient();
-  const { onceward, operation, tenant } = client;
+  const { onceward, operation, tenant } = await newClient();
   const first = await claimByHand(onceward, operation);
   await endLeases(service, tenant);
   const second = await claimByHand(onceward, operation);
@@ -148,8 +125,7 @@ test("two concurrent holders commit one effect", async () => {
 });
 
 test("a transaction that is repeated because its commit is unknown commits once", async () => {
-  await using client = await newClient();
-  const { onceward, operation } = client;
+  const { onceward, operation } = await newClient();
   const run = onceward.run(operation, async (claim) => {
     await takeOrder(claim, "committed, reply lost");
     return await takeOrder(claim, "repeated");
@@ -159,8 +135,7 @@ test("a transaction that is repeated because its commit is unknown commits once"
 });
 
 test("a key that the service has forgotten is a new operation", async () => {
-  await using client = await newClient();
-  const { onceward, operation, tenant } = client;
+  const { onceward, operation, tenant } = await newClient();
   await onceward.run(operation, (claim) => takeOrder(claim, "first"));
   await deliverCompletions({ onceward, database: db.pool });
   await service.query("update records set expires_at = now() where tenant_id = $1", [tenant.id]);
@@ -169,24 +144,8 @@ test("a key that the service has forgotten is a new operation", async () => {
   expect(await deliverCompletions({ onceward, database: db.pool })).toMatchObject({ delivered: 1 });
 });
 
-test("a rollback leaves neither effect nor completion, and a retry runs at once", async () => {
-  await using client = await newClient();
-  const { onceward, operation } = client;
-  const failing = onceward.run(operation, (claim) =>
-    db.transaction(async (tx) => {
-      await completeIn(tx.executor, claim, () => tx.insertEffect(claim.key, "undone"));
-      throw new Error("the commit failed");
-    }),
-  );
-  await expect(failing).rejects.toThrow("the commit failed");
-  expect(await caller.effects(operation.key)).toEqual([]);
-  const run = onceward.runDetailed(operation, (claim) => takeOrder(claim, "done"));
-  expect(await run).toMatchObject({ value: "done", attempt: 2 });
-});
-
 test("a value that can't be stored undoes the effect instead of losing the value", async () => {
-  await using client = await newClient();
-  const { onceward, operation } = client;
+  const { onceward, operation } = await newClient();
   const run = onceward.run(operation, (claim) =>
     db.transaction((tx) =>
       completeIn(tx.executor, claim, async () => {
@@ -200,8 +159,7 @@ test("a value that can't be stored undoes the effect instead of losing the value
 });
 
 test("a nested completeIn is refused", async () => {
-  await using client = await newClient();
-  const { onceward, operation } = client;
+  const { onceward, operation } = await newClient();
   const claim = await claimByHand(onceward, operation);
   const fn = vi.fn();
   const nested = db.transaction((tx) =>

@@ -2,7 +2,7 @@ import { createOnceward, type Onceward } from "@onceward/client";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { Record_State } from "../../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
 import { completeIn, deliverCompletions, once } from "../../../clients/typescript/src/inbox.ts";
-import { endLeases } from "../../support/calls/records.ts";
+import { endLeases, granted } from "../../support/calls/records.ts";
 import { createTenant, type TestTenant } from "../../support/servers/tenants.ts";
 import { useServer } from "../../support/servers/use-server.ts";
 import { type Errand, runWorker } from "./crash.ts";
@@ -149,9 +149,8 @@ test("a relay killed at any step: another one delivers, and one completion is ke
 }, async () => {
   const steps = await killBeforeEachStep(async (dieBefore) => {
     const key = `delivered-${dieBefore}`;
-    const { outcome } = await onceward.calls.claim({ namespace: "orders", key });
-    if (outcome.case !== "claimed") throw new Error(`the claim was answered ${outcome.case}`);
-    const claim = { namespace: "orders", key, fencingToken: outcome.value.fencingToken };
+    const { fencingToken } = granted(await onceward.calls.claim({ namespace: "orders", key }));
+    const claim = { namespace: "orders", key, fencingToken };
     await db.transaction((tx) => completeIn(tx.executor, claim, () => takeEffect(tx, key)));
     const worker = await work("deliver", key, dieBefore);
     await caller.query("update onceward_completions set next_attempt_at = now() where delivered_at is null");

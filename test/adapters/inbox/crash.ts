@@ -8,13 +8,10 @@ import { CHILD_ENVIRONMENT } from "../../support/processes/child-environment.ts"
 export interface Errand {
   /** `once` for a message, `run` with `completeIn`, or one pass of a relay. */
   readonly errand: "once" | "run" | "deliver";
-  /** The URL of the caller's own database. */
   readonly databaseUrl: string;
-  /** The address of the service. */
   readonly address: string;
   readonly apiKey: string;
   readonly key: string;
-  /** The value of the effect. */
   readonly value: string;
   readonly dieBefore: number;
 }

@@ -24,13 +24,6 @@ async function inboxRows(key: string) {
   return await database.query("select consumer from onceward_inbox where key = $1 order by consumer", [key]);
 }
 
-test("the first delivery runs the function, and a repeat gets its value without running it", async () => {
-  const message = newMessage();
-  expect(await deliver(message, "invoice-1")).toEqual({ value: "invoice-1", replayed: false });
-  expect(await deliver(message, "invoice-2")).toEqual({ value: "invoice-1", replayed: true });
-  expect(await database.effects(message.key)).toEqual([{ key: message.key, value: "invoice-1" }]);
-});
-
 test("of twenty concurrent deliveries one commits an effect, and all get its value", async () => {
   const message = newMessage();
   const deliveries = Array.from({ length: 20 }, (_, index) => deliver(message, `invoice-${index}`));
@@ -100,17 +93,6 @@ test("above READ COMMITTED, the later of two fails to serialise and may be repea
   expect(await deliver(message)).toEqual({ value: "by the other", replayed: true });
 });
 
-test("a rollback of the caller's transaction leaves nothing", async () => {
-  const message = newMessage();
-  const delivery = db.transaction(async (tx) => {
-    await once(tx.executor, message, () => tx.insertEffect(message.key, "invoice-1"));
-    throw new Error("the caller has changed its mind");
-  });
-  await expect(delivery).rejects.toThrow("changed its mind");
-  expect(await inboxRows(message.key)).toEqual([]);
-  expect(await database.effects(message.key)).toEqual([]);
-});
-
 test("a function's error is rethrown and undoes its writes, also if the caller commits", async () => {
   const message = newMessage();
   const thrown = new Error("out of stock");
@@ -154,14 +136,6 @@ test("a statement that fails in the function undoes it alone", async () => {
   expect(await inboxRows(message.key)).toEqual([]);
 });
 
-test("outside a transaction nothing happens", async () => {
-  const message = newMessage();
-  const fn = vi.fn();
-  await expect(once(db.pool, message, fn)).rejects.toMatchObject({ code: "25P01" });
-  expect(fn).not.toHaveBeenCalled();
-  expect(await inboxRows(message.key)).toEqual([]);
-});
-
 test("each consumer handles a key once", async () => {
   const { key } = newMessage();
   for (const consumer of ["billing", "shipping"]) {
@@ -174,15 +148,6 @@ test("keys are compared byte by byte", async () => {
   const { consumer, key } = newMessage();
   await deliver({ consumer, key: `${key}-\u00fc` });
   expect(await deliver({ consumer, key: `${key}-u\u0308` })).toMatchObject({ replayed: false });
-});
-
-test("the same key for another request is refused, and the effects stay as they are", async () => {
-  const message = newMessage();
-  await deliver({ ...message, fingerprint: { amount: 100 } });
-  const other = deliver({ ...message, fingerprint: { amount: 200 } });
-  await expect(other).rejects.toMatchObject({ name: "FingerprintMismatchError" });
-  expect(await deliver({ ...message, fingerprint: { amount: 100 } })).toMatchObject({ replayed: true });
-  expect(await database.effects(message.key)).toHaveLength(1);
 });
 
 test("a delivery without a fingerprint neither binds nor breaks a key", async () => {

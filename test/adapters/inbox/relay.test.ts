@@ -1,9 +1,9 @@
 import type { Interceptor } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { createOnceward, type Onceward } from "@onceward/client";
-import { afterAll, beforeAll, beforeEach, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { completeIn, deliverCompletions, startRelay } from "../../../clients/typescript/src/inbox.ts";
-import { endLeases } from "../../support/calls/records.ts";
+import { endLeases, granted } from "../../support/calls/records.ts";
 import { useDatabase } from "../../support/database/use-database.ts";
 import { startTestServer, type TestServer } from "../../support/servers/server.ts";
 import { createTenant, type TestTenant } from "../../support/servers/tenants.ts";
@@ -26,7 +26,7 @@ beforeEach(async () => {
   await caller.query("delete from onceward_completions");
 });
 
-type Client = { readonly onceward: Onceward; readonly tenant: TestTenant } & AsyncDisposable;
+type Client = { readonly onceward: Onceward; readonly tenant: TestTenant };
 
 async function newClient(interceptors: Interceptor[] = []): Promise<Client> {
   const tenant = await createTenant(service);
@@ -37,25 +37,23 @@ async function newClient(interceptors: Interceptor[] = []): Promise<Client> {
   const baseUrl = `http://127.0.0.1:${server.grpcPort}`;
   const transport = createGrpcTransport({ baseUrl, interceptors: [authorize, ...interceptors] });
   const onceward = createOnceward({ transport });
-  return { onceward, tenant, [Symbol.asyncDispose]: () => onceward.close() };
+  onTestFinished(() => onceward.close());
+  return { onceward, tenant };
 }
 
 const order = { namespace: "orders", key: "order-1" };
 
 /** Claims, and commits a completion that is not delivered to the service. */
 async function crashAfterCommit(
-  { onceward }: Client,
+  onceward: Onceward,
   operation = order,
   value: unknown = "taken",
 ): Promise<bigint> {
-  const { outcome } = await onceward.calls.claim(operation);
-  if (outcome.case !== "claimed") throw new Error(`the claim was answered ${outcome.case}`);
-  const { fencingToken } = outcome.value;
+  const { fencingToken } = granted(await onceward.calls.claim(operation));
   await db.transaction((tx) => completeIn(tx.executor, { ...operation, fencingToken }, () => value));
   return fencingToken;
 }
 
-/** Makes every failed completion due again. */
 async function makeDue(): Promise<void> {
   await caller.query("update onceward_completions set next_attempt_at = now()");
 }
@@ -67,9 +65,8 @@ async function rows() {
 }
 
 test("a completion that was committed before a crash is delivered once, and replayed", async () => {
-  await using client = await newClient();
-  const { onceward } = client;
-  await crashAfterCommit(client);
+  const { onceward } = await newClient();
+  await crashAfterCommit(onceward);
   const deliver = () => deliverCompletions({ onceward, database: db.pool });
   expect(await deliver()).toEqual({ delivered: 1, undeliverable: 0, failed: 0 });
   await makeDue();
@@ -78,20 +75,16 @@ test("a completion that was committed before a crash is delivered once, and repl
 });
 
 test("a completion is delivered after its lease unless another holder took over", async () => {
-  await using client = await newClient();
-  const { onceward, tenant } = client;
-  await crashAfterCommit(client);
+  const { onceward, tenant } = await newClient();
+  await crashAfterCommit(onceward);
   await endLeases(service, tenant);
   expect(await deliverCompletions({ onceward, database: db.pool })).toMatchObject({ delivered: 1 });
   expect(await onceward.run(order, () => "again")).toBe("taken");
 });
 
 test("a transaction that has not committed is not delivered", async () => {
-  await using client = await newClient();
-  const { onceward } = client;
-  const { outcome } = await onceward.calls.claim(order);
-  if (outcome.case !== "claimed") throw new Error(`the claim was answered ${outcome.case}`);
-  const { fencingToken } = outcome.value;
+  const { onceward } = await newClient();
+  const { fencingToken } = granted(await onceward.calls.claim(order));
   await db.transaction(async (tx) => {
     await completeIn(tx.executor, { ...order, fencingToken }, () => "taken");
     expect(await deliverCompletions({ onceward, database: db.pool })).toMatchObject({ delivered: 0 });
@@ -100,10 +93,11 @@ test("a transaction that has not committed is not delivered", async () => {
 });
 
 test("concurrent passes share the completions, and deliver each once", async () => {
-  await using client = await newClient();
-  const { onceward } = client;
+  const { onceward } = await newClient();
   await Promise.all(
-    Array.from({ length: 250 }, (_, index) => crashAfterCommit(client, { ...order, key: `order-${index}` })),
+    Array.from({ length: 250 }, (_, index) =>
+      crashAfterCommit(onceward, { ...order, key: `order-${index}` }),
+    ),
   );
   const passes = Array.from({ length: 5 }, () => deliverCompletions({ onceward, database: db.pool }));
   const counts = await Promise.all(passes);
@@ -140,10 +134,9 @@ test.each([
     },
   ],
 ])("a completion that is refused with %s is kept, reported and not tried again", async (reason, happen) => {
-  await using client = await newClient();
-  const { onceward } = client;
-  const fencingToken = await crashAfterCommit(client);
-  await happen(client, fencingToken);
+  const { onceward, tenant } = await newClient();
+  const fencingToken = await crashAfterCommit(onceward);
+  await happen({ onceward, tenant }, fencingToken);
   const onUndeliverable = vi.fn();
   const deliver = () => deliverCompletions({ onceward, database: db.pool, onUndeliverable });
   expect(await deliver()).toEqual({ delivered: 0, undeliverable: 1, failed: 0 });
@@ -154,11 +147,8 @@ test.each([
 });
 
 test("a codec's result that the service refuses is delivered as completed without its value", async () => {
-  await using client = await newClient();
-  const { onceward } = client;
-  const { outcome } = await onceward.calls.claim(order);
-  if (outcome.case !== "claimed") throw new Error(`the claim was answered ${outcome.case}`);
-  const { fencingToken } = outcome.value;
+  const { onceward } = await newClient();
+  const { fencingToken } = granted(await onceward.calls.claim(order));
   const codec = {
     encode: () => ({ payload: new Uint8Array(), contentType: "x".repeat(256) }),
     decode: () => "taken",
@@ -169,9 +159,8 @@ test("a codec's result that the service refuses is delivered as completed withou
 });
 
 test("a completion whose row was changed is kept and reported", async () => {
-  await using client = await newClient();
-  const { onceward } = client;
-  const fencingToken = await crashAfterCommit(client);
+  const { onceward } = await newClient();
+  const fencingToken = await crashAfterCommit(onceward);
   await caller.query("update onceward_completions set namespace = 'Orders'");
   const onUndeliverable = vi.fn();
   await deliverCompletions({ onceward, database: db.pool, onUndeliverable });
@@ -180,11 +169,10 @@ test("a completion whose row was changed is kept and reported", async () => {
 });
 
 test("a refused completion does not affect the others of its batch", async () => {
-  await using client = await newClient();
-  const { onceward } = client;
-  const fencingToken = await crashAfterCommit(client);
+  const { onceward } = await newClient();
+  const fencingToken = await crashAfterCommit(onceward);
   await onceward.calls.release({ ...order, fencingToken });
-  await crashAfterCommit(client, { ...order, key: "order-2" });
+  await crashAfterCommit(onceward, { ...order, key: "order-2" });
   expect(await deliverCompletions({ onceward, database: db.pool })).toEqual({
     delivered: 1,
     undeliverable: 1,
@@ -193,10 +181,9 @@ test("a refused completion does not affect the others of its batch", async () =>
 });
 
 test("a corrupted row does not affect the others of its batch", async () => {
-  await using client = await newClient();
-  const { onceward } = client;
-  await crashAfterCommit(client);
-  await crashAfterCommit(client, { ...order, key: "order-2" });
+  const { onceward } = await newClient();
+  await crashAfterCommit(onceward);
+  await crashAfterCommit(onceward, { ...order, key: "order-2" });
   await caller.query("update onceward_completions set result = '\\xff' where key = 'order-2'");
   expect(await deliverCompletions({ onceward, database: db.pool })).toEqual({
     delivered: 1,
@@ -206,16 +193,15 @@ test("a corrupted row does not affect the others of its batch", async () => {
 });
 
 test("a value that is larger than the policy allows is delivered as completed without it", async () => {
-  await using client = await newClient();
-  const { onceward } = client;
-  await crashAfterCommit(client, order, "x".repeat(70_000));
+  const { onceward } = await newClient();
+  await crashAfterCommit(onceward, order, "x".repeat(70_000));
   expect(await deliverCompletions({ onceward, database: db.pool })).toMatchObject({ delivered: 1 });
   await expect(onceward.run(order, () => "again")).rejects.toMatchObject({ reason: "RESULT_LOST" });
 });
 
 test("while the service is unreachable a completion is retried at growing intervals", async () => {
-  await using client = await newClient();
-  await crashAfterCommit(client);
+  const { onceward } = await newClient();
+  await crashAfterCommit(onceward);
   // A wrong credential, like an outage, is not an error of the completion.
   const address = `http://127.0.0.1:${server.grpcPort}`;
   await using stranger = createOnceward({ address, apiKey: "ow_unknown_key" });
@@ -232,7 +218,6 @@ test("while the service is unreachable a completion is retried at growing interv
   }
   expect(delaysS).toEqual([10, 20, 40, 60]);
   expect(onError.mock.calls[0]).toMatchObject([{ reason: "CREDENTIAL_INVALID" }]);
-  const { onceward } = client;
   expect(await deliverCompletions({ onceward, database: db.pool })).toMatchObject({ delivered: 1 });
 });
 
@@ -246,20 +231,19 @@ test("a row taken over during its delivery is delivered again with the newer tok
       ]);
     return response;
   };
-  await using client = await newClient([takeOver]);
-  const { onceward } = client;
-  taken = await crashAfterCommit(client);
+  const { onceward } = await newClient([takeOver]);
+  taken = await crashAfterCommit(onceward);
   await deliverCompletions({ onceward, database: db.pool });
   expect(await rows()).toMatchObject([{ undeliverable: null, delivered: false }]);
 });
 
 test("a relay delivers new completions, survives outages of both sides, and closes", async () => {
-  await using client = await newClient();
+  const { onceward } = await newClient();
   const port = server.grpcPort;
   const errors: unknown[] = [];
   let databaseAway = false;
   const relay = startRelay({
-    onceward: client.onceward,
+    onceward,
     database: async (text, params) => {
       if (databaseAway) throw new Error("the database is unreachable");
       return await db.pool(text, params);
@@ -273,12 +257,12 @@ test("a relay delivers new completions, survives outages of both sides, and clos
       expect((await rows()).filter(({ delivered }) => !delivered)).toEqual([]);
     }, 10_000);
 
-  await crashAfterCommit(client);
+  await crashAfterCommit(onceward);
   await untilDelivered();
 
   databaseAway = true;
   await vi.waitFor(() => expect(errors.length).toBeGreaterThan(1), 30_000);
-  await crashAfterCommit(client, { ...order, key: "order-2" });
+  await crashAfterCommit(onceward, { ...order, key: "order-2" });
   await server.stop();
   databaseAway = false;
   await vi.waitFor(
@@ -290,7 +274,7 @@ test("a relay delivers new completions, survives outages of both sides, and clos
   await untilDelivered();
 
   await relay.close();
-  await crashAfterCommit(client, { ...order, key: "order-3" });
+  await crashAfterCommit(onceward, { ...order, key: "order-3" });
   expect(await rows()).toContainEqual({ key: "order-3", attempts: 0, undeliverable: null, delivered: false });
 });
 

@@ -15,7 +15,6 @@ const [ledger = "", transport] = process.argv.slice(2);
 const order = { order: z.string() };
 const textOf = (text: string) => ({ content: [{ type: "text" as const, text }] });
 
-/** Returns the server of one session. */
 function newServer(): McpServer {
   const server = new McpServer({ name: "bank", version: "1" }, { capabilities: { logging: {} } });
 

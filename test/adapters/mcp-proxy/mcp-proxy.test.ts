@@ -16,7 +16,6 @@ const { database, server } = useServer();
 const MAIN = fileURLToPath(new URL("../../../clients/mcp-proxy/src/main.ts", import.meta.url));
 const UPSTREAM = fileURLToPath(new URL("bank.ts", import.meta.url));
 
-/** What the bank over HTTP asks for. */
 const BANK_AUTHORIZATION = "Bearer bank";
 const guarded = { key: ["/order"], leaseMs: 1000 };
 const policy = {

@@ -1,4 +1,4 @@
-import { createOnceward, currentClaim, newKey, TerminalError } from "@onceward/client";
+import { createOnceward, currentClaim, newKey, OutcomeUnknownError, TerminalError } from "@onceward/client";
 import { type TemporalOptions, temporalInterceptor } from "@onceward/client/temporal";
 import { Context } from "@temporalio/activity";
 import { ApplicationFailure } from "@temporalio/common";
@@ -14,7 +14,6 @@ interface Task {
   cancel(reason: Error): void;
 }
 
-/** Returns a task, with Temporal's own Context. */
 function newTask(info: Partial<Context["info"]> = {}): Task {
   const heartbeats: unknown[] = [];
   const controller = new AbortController();
@@ -44,7 +43,6 @@ function newTask(info: Partial<Context["info"]> = {}): Task {
 
 const newGuard = useGuards();
 
-/** Runs an activity's attempt as a worker does. */
 function attempt(
   { onceward }: Pick<Guarded, "onceward">,
   activity: (...args: unknown[]) => unknown,
@@ -145,6 +143,18 @@ test("a failure that Temporal retries runs again; one that ends the activity is 
     newTask({ activityId: "3" }),
   );
   await expect(terminal).rejects.toMatchObject({ message: "no", nonRetryable: true });
+});
+
+test("an activity that may have had its effect is tried again, also after a failure that ends it", async () => {
+  await using guard = await newGuard();
+  for (const error of [new TerminalError("gave up"), ApplicationFailure.nonRetryable("gave up")]) {
+    const activity = () => {
+      currentClaim().outcomeUnknown(new Error("no answer"));
+      throw error;
+    };
+    const task = newTask({ activityId: error.name });
+    await expect(attempt(guard, activity, {}, task)).rejects.toThrow(OutcomeUnknownError);
+  }
 });
 
 test("while another worker runs it, an activity waits with heartbeats, until it is cancelled", async () => {

@@ -13,7 +13,7 @@ import * as sdk from "../../../clients/mcp-proxy/src/index.ts";
 import { listen } from "../../adapters/http/listen.ts";
 import { newDir } from "../../support/new-dir.ts";
 import { CHILD_ENVIRONMENT } from "../../support/processes/child-environment.ts";
-import { cliWith } from "../../support/processes/cli.ts";
+import { cliWith, failed } from "../../support/processes/cli.ts";
 import { createTenant } from "../../support/servers/tenants.ts";
 import { useServer } from "../../support/servers/use-server.ts";
 import { httpServerOf } from "./mutant-mcp.ts";
@@ -168,9 +168,9 @@ test("the command calls no tool without --allow-writes, and reports each tool wi
   // Two calls to compare answers, and those of the check: none before.
   expect(await (await fetch(countUrl)).text()).toBe("4");
   const unknown = await cli(...args, "--allow-writes", "--tools", "nothing");
-  expect(unknown).toMatchObject({ exit: 2, stderr: expect.stringContaining("has no tool nothing") });
+  expect(unknown).toMatchObject(failed(2, "has no tool nothing"));
   const keyless = ["probe", "--mcp", mcp, "--tools", "list_posts", "--allow-writes"];
-  expect(await cli(...keyless)).toMatchObject({ exit: 2, stderr: expect.stringContaining("--key-argument") });
+  expect(await cli(...keyless)).toMatchObject(failed(2, "--key-argument"));
   expect(await cli("probe", "--mcp", mcp, "--dry-run")).toMatchObject({ exit: 2 });
 });
 
@@ -184,11 +184,7 @@ test.each([
 ])("a server that is hostile by %s ends the probe", async (mode, exit, why) => {
   const timeout = mode === "silent" ? "100" : "60000";
   const bounds = ["--max-requests", "50", "--max-bytes", "4000000", "--timeout", timeout];
-  const ended = await cli(
-    "probe",
-    "--mcp",
-    `${programOf(new URL("hostile-mcp.ts", import.meta.url))} ${mode}`,
-    ...bounds,
-  );
+  const hostile = `${programOf(new URL("hostile-mcp.ts", import.meta.url))} ${mode}`;
+  const ended = await cli("probe", "--mcp", hostile, ...bounds);
   expect(ended).toMatchObject({ exit, stderr: expect.stringContaining(why) });
 });

@@ -23,8 +23,11 @@ export function retentionClock(at: Range, moves: readonly ClockMove[]): Range {
   return range(at.from, at.to + Math.min(mostAheadMs(at, moves), RETENTION_TOLERANCE_MS));
 }
 
-/** After two heartbeats, which may be late, replicas that started while the clock was ahead see that it was set back. */
-const FOLLOWED_FOR_MS = 10_000;
+/**
+ * After two heartbeats, replicas that started while the clock was ahead see that it was set back: by then, unless Postgres is away
+ * for longer than other faults keep it.
+ */
+const FOLLOWED_FOR_MS = 30_000;
 
 /** Returns the same of the time by which `reclaim_within` has passed: a clock that was set back makes no claim younger. */
 export function reclaimClock(at: Range, moves: readonly ClockMove[]): Range {

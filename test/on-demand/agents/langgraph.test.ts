@@ -72,7 +72,6 @@ function toolsOf({ onceward }: Pick<Guarded, "onceward">, bank: Bank, options?: 
   return langChainTools(runs, [original], options);
 }
 
-/** Returns the texts of the tools' messages. */
 function outputsOf({ messages }: { messages: readonly { getType(): string; content: unknown }[] }) {
   return messages.filter((message) => message.getType() === "tool").map(({ content }) => content);
 }

@@ -15,48 +15,24 @@ import { connectClient, type IdempotencyClient, TRANSPORTS, type TransportName }
 
 export type TenantAdminClient = Client<typeof TenantAdminService>;
 export type OperatorClient = Client<typeof OperatorService>;
-export type IdentityClient = Client<typeof IdentityService>;
 
-/** Returns a client of any service with a credential. */
-function connect<Service extends DescService>(
-  service: Service,
-  server: Addresses,
-  apiKey: string,
-  transport: TransportName,
-): Client<Service> {
-  const authorize: Interceptor = (next) => (request) => {
-    request.header.set("authorization", `Bearer ${apiKey}`);
-    return next(request);
+/** Returns what connects clients of a service with a credential. */
+function connecting<Service extends DescService>(service: Service) {
+  return (server: Addresses, credential: string, transport: TransportName = "native gRPC") => {
+    const authorize: Interceptor = (next) => (request) => {
+      request.header.set("authorization", `Bearer ${credential}`);
+      return next(request);
+    };
+    return createClient(service, TRANSPORTS[transport](server, [authorize]));
   };
-  return createClient(service, TRANSPORTS[transport](server, [authorize]));
 }
 
 /** Returns the client of a tenant's administrator. */
-export function connectAdmin(
-  server: Addresses,
-  apiKey: string,
-  transport: TransportName = "native gRPC",
-): TenantAdminClient {
-  return connect(TenantAdminService, server, apiKey, transport);
-}
-
+export const connectAdmin = connecting(TenantAdminService);
 /** Returns the client of an operator. */
-export function connectOperator(
-  server: Addresses,
-  apiKey: string,
-  transport: TransportName = "native gRPC",
-): OperatorClient {
-  return connect(OperatorService, server, apiKey, transport);
-}
-
+export const connectOperator = connecting(OperatorService);
 /** Returns a client that asks what its credential is. */
-export function connectIdentity(
-  server: Addresses,
-  credential: string,
-  transport: TransportName = "native gRPC",
-): IdentityClient {
-  return connect(IdentityService, server, credential, transport);
-}
+export const connectIdentity = connecting(IdentityService);
 
 /** A tenant with a caller and an administrator. */
 export interface AdministeredTenant {
@@ -78,41 +54,29 @@ export interface AdminWorld {
 
 type AdministrationTests = (world: () => AdminWorld, transport: TransportName) => void;
 
+interface ServerSettings {
+  readonly env?: Readonly<Record<string, string>>;
+  readonly tuning?: ServerTuning;
+}
+
+function describing(transports: () => readonly TransportName[]) {
+  return (name: string, ...args: [AdministrationTests] | [ServerSettings, AdministrationTests]): void => {
+    const [{ env, tuning }, tests] = args.length === 1 ? [{} as ServerSettings, ...args] : args;
+    describe.each(transports())(`${name}, over %s`, (transport) => {
+      const { database, server } = useServer(env, tuning);
+      const world = createWorld(database, server, transport);
+      tests(() => world, transport);
+    });
+  };
+}
+
 /**
  * Runs the tests on a new database and server, over one transport. `env` overrides the server's configuration,
  * `tuning` its times.
  */
-export function describeAdministration(
-  name: string,
-  tests: AdministrationTests,
-  env: Readonly<Record<string, string>> = {},
-  tuning: ServerTuning = {},
-): void {
-  describeAdministrationOver(ONE_TRANSPORT, name, tests, env, tuning);
-}
-
+export const describeAdministration = describing(() => ONE_TRANSPORT);
 /** Does the same over each transport: for fields and errors that depend on the transport. */
-export function describeAdministrationOverAll(
-  name: string,
-  tests: AdministrationTests,
-  env: Readonly<Record<string, string>> = {},
-  tuning: ServerTuning = {},
-): void {
-  describeAdministrationOver(transportsUnderTest(), name, tests, env, tuning);
-}
-
-function describeAdministrationOver(
-  transports: readonly TransportName[],
-  name: string,
-  tests: AdministrationTests,
-  env: Readonly<Record<string, string>>,
-  tuning: ServerTuning,
-): void {
-  describe.each(transports)(`${name}, over %s`, (transport) => {
-    const { database, server } = useServer(env, tuning);
-    tests(() => createWorld(database, server, transport), transport);
-  });
-}
+export const describeAdministrationOverAll = describing(transportsUnderTest);
 
 /** Creates the environment for a server that the test started itself. */
 export function createWorld(

@@ -63,7 +63,7 @@ export async function ageRecords(
  * @param keySql the key of the copy number `n`, from 1 on, such as `'order-' || n`.
  */
 export async function copyRecord(
-  database: TestDatabase,
+  database: Pick<TestDatabase, "query">,
   { id }: Pick<TestTenant, "id">,
   key: string,
   { count, keySql }: { readonly count: number; readonly keySql: string },

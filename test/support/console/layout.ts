@@ -1,5 +1,6 @@
 import type { Page } from "playwright-core";
 import { expect } from "vitest";
+import { screenshot } from "./screenshots.ts";
 
 /** What `observeShifts` keeps in the page. */
 interface Observed {
@@ -49,6 +50,15 @@ export async function expectNoShift(page: Page): Promise<void> {
   await untilPainted(page);
   const shifts = await page.evaluate(() => (globalThis as Observed).oncewardShifts);
   expect(shifts, `moved: ${page.url()}\n${shifts?.join("\n")}`).toEqual([]);
+}
+
+/** Expects that the page fits a narrow window, takes a picture there, and makes the window as wide as it was. */
+export async function expectFits(page: Page, width: number, picture?: string): Promise<void> {
+  const before = page.viewportSize() ?? { width: 1280, height: 800 };
+  await page.setViewportSize({ ...before, width });
+  await expectNoSidewaysScroll(page);
+  if (picture !== undefined) await screenshot(page, picture);
+  await page.setViewportSize(before);
 }
 
 /** Expects that the page itself does not scroll sideways: only parts of it, such as tables, may. */

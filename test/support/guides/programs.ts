@@ -41,8 +41,9 @@ const stripe = {
   charges: { search: async ({ query }: { query: string }) => ({ data: await find(query.split('"')[3]) }) },
 } as unknown as Stripe;
 const adyen = { payments: async ({ id }: Payment, { idempotencyKey }: { idempotencyKey: string }) => {
+  if (id === "refused") return { pspReference: 1, resultCode: "Refused" };
   const { id: pspReference, status } = await post("stored-answer", id, idempotencyKey);
-  return { pspReference, errorCode: status === "succeeded" ? undefined : "704" };
+  return { pspReference, resultCode: status === "succeeded" ? "Authorised" : "Received" };
 } };
 const paypal = { getOrder: async (order: string) => {
   const { id, status } = await ask("latest-status", "GET", "/" + order);
@@ -186,6 +187,9 @@ for (const [name, [kind, keyOf]] of Object.entries(charges) as [keyof typeof cha
     assert.deepEqual(made, [settled], id);
   }
 }
+const refused = { id: "refused", to: "", createdAt: new Date() };
+const found = await onceward.run({ namespace: "payouts", key: "refused" }, (claim) => resolve.adyen(claim, refused));
+assert.equal(found.kind, "did-not-happen");
 for (const fake of fakes.values()) await fake[Symbol.asyncDispose]();
 `,
   },

@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
-import { onTestFinished } from "vitest";
+import { expect, onTestFinished } from "vitest";
 import type { Host } from "../../../clients/cli/src/host.ts";
 import { runProgram } from "../../../clients/cli/src/program.ts";
 import type { Addresses } from "../../../server/src/replica/server.ts";
@@ -27,7 +27,16 @@ export interface RunningCli {
   readonly ended: Promise<number | string>;
 }
 
-/** The command line for a server, with a credential. It runs in this process, as if without a terminal. */
+/** Returns what `toMatchObject` finds in a failed command's result: its exit code, a text on standard error, and nothing else. */
+export function failed(exit: number, text: string | RegExp) {
+  const stderr = typeof text === "string" ? expect.stringContaining(text) : expect.stringMatching(text);
+  return { exit, stdout: "", stderr };
+}
+
+/**
+ * The command line for a server, with a credential. It runs in this process, as if without a terminal. The first argument may
+ * hold several words, such as `records list`.
+ */
 export interface Cli {
   (...args: string[]): Promise<CliResult>;
   /** Runs a command with `--json`, and returns its parsed output. @throws if it fails. */
@@ -69,38 +78,52 @@ export function cliWith(env: Readonly<Record<string, string>>, input = ""): Cli 
   });
 }
 
-/** Runs a command in this process; at a terminal if the user can answer. */
-async function runHere(
+function wordsOf([first = "", ...others]: readonly string[]): readonly string[] {
+  return [...first.split(" "), ...others];
+}
+
+interface Given {
+  readonly answer?: (question: string) => Promise<string>;
+  readonly input?: string;
+}
+
+/** Returns what a command sees of its process, and what it prints; at a terminal if the user can answer. */
+export function hostFor(
   args: readonly string[],
   env: Readonly<Record<string, string>>,
-  {
-    answer,
-    input = "",
-  }: { readonly answer?: (question: string) => Promise<string>; readonly input?: string },
-): Promise<CliResult> {
+  { answer, input = "" }: Given = {},
+) {
   const printed = { stdout: "", stderr: "" };
+  const refuse = () => Promise.reject(new Error("a command without a terminal asks"));
+  const write = (text: string) => {
+    printed.stdout += text;
+  };
   const host: Host = {
-    args,
-    env,
-    homeDir: NO_PROFILES,
-    isInteractive: answer !== undefined,
-    isTerminal: false,
-    write: (text) => {
-      printed.stdout += text;
+    ...{
+      args: wordsOf(args),
+      env,
+      homeDir: NO_PROFILES,
+      isInteractive: answer !== undefined,
+      isTerminal: false,
     },
-    writeHeading: (text) => {
-      printed.stdout += text;
-    },
+    ...{ write, writeHeading: write, ask: answer ?? refuse, askSecret: answer ?? refuse },
     warn: (text) => {
       printed.stderr += text;
     },
-    ask: answer ?? (() => Promise.reject(new Error("a command without a terminal asks"))),
-    askSecret: answer ?? (() => Promise.reject(new Error("a command without a terminal asks"))),
     openBrowser: () => {
       throw new Error("a command without a terminal opens a browser");
     },
     readInput: () => Promise.resolve(input),
   };
+  return { host, printed };
+}
+
+async function runHere(
+  args: readonly string[],
+  env: Readonly<Record<string, string>>,
+  given: Given,
+): Promise<CliResult> {
+  const { host, printed } = hostFor(args, env, given);
   return { exit: await runProgram(host), ...printed };
 }
 
@@ -113,7 +136,7 @@ async function runProcess(
 }
 
 function startProcess(args: readonly string[], env: Readonly<Record<string, string>>): RunningCli {
-  const child = spawn(process.execPath, ["--conditions=@onceward/source", MAIN, ...args], {
+  const child = spawn(process.execPath, ["--conditions=@onceward/source", MAIN, ...wordsOf(args)], {
     env: { ...CHILD_ENVIRONMENT, ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });

@@ -64,10 +64,9 @@ export function adviceCommand(host: Host): Command {
 }
 
 async function usedNamespaces({ client, call }: Session<TenantAdmin>) {
-  const { items, hasMore } = await collectPages(MAX_HOURS, async (page) => {
-    const { hours, nextPageToken } = await client.getUsage({ ...page, after: parsePast("7d") }, call);
-    return { items: hours, nextPageToken };
-  });
+  const { items, hasMore } = await collectPages(MAX_HOURS, "hours", (page) =>
+    client.getUsage({ ...page, after: parsePast("7d") }, call),
+  );
   const names = new Set(items.map(({ namespace }) => namespace));
   // A bench deletes its namespace; its usage stays.
   return { items: [...names].filter((name) => !name.startsWith(BENCH_PREFIX)).sort(), hasMore };

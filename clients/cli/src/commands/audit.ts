@@ -63,11 +63,9 @@ export function auditCommands(host: Host): Command {
       ),
     ).action(
       asAdmin(async ({ client, call, output }, options: AuditOptions) => {
-        const listed = await collectPages(options.limit, async (page) => {
-          const request = { ...auditFilter(options), ...page };
-          const { events, nextPageToken } = await client.listAuditEvents(request, call);
-          return { items: events, nextPageToken };
-        });
+        const listed = await collectPages(options.limit, "events", (page) =>
+          client.listAuditEvents({ ...auditFilter(options), ...page }, call),
+        );
         output.list(AuditEventSchema, listed, AUDIT_COLUMNS);
       }),
     ),

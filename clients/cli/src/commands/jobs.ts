@@ -82,10 +82,7 @@ function jobArgument(name: string): Argument {
 }
 
 async function listJobs({ client, call, output }: Session<TenantAdmin>, limit: number): Promise<void> {
-  const listed = await collectPages(limit, async (page) => {
-    const { jobs, nextPageToken } = await client.listRecordJobs(page, call);
-    return { items: jobs, nextPageToken };
-  });
+  const listed = await collectPages(limit, "jobs", (page) => client.listRecordJobs(page, call));
   output.list(RecordJobSchema, listed, JOB_COLUMNS);
 }
 
@@ -111,7 +108,6 @@ async function showJob(session: Session<TenantAdmin>, id: bigint, watch: boolean
   }
 }
 
-/** Returns how the records that a job changed are listed. */
 function describeChangedRecords(job: RecordJob): string {
   const { id, namespace, startsAt } = job;
   const list = `onceward records list${namespace && ` --namespace ${namespace}`}`;

@@ -48,10 +48,7 @@ export function keyCommands(host: Host): Command {
       ),
     ).action(
       asAdmin(async ({ client, call, output }, { limit }: LimitOption) => {
-        const listed = await collectPages(limit, async (page) => {
-          const { apiKeys, nextPageToken } = await client.listApiKeys(page, call);
-          return { items: apiKeys, nextPageToken };
-        });
+        const listed = await collectPages(limit, "apiKeys", (page) => client.listApiKeys(page, call));
         output.list(ApiKeySchema, listed, [
           KEY_COLUMNS.id,
           ["ROLE", ({ role }) => roleName(role)],
@@ -85,7 +82,6 @@ export function keyCommands(host: Host): Command {
   ]);
 }
 
-/** Returns `onceward keys quality`. */
 function qualityCommand(host: Host): Command {
   const asAdmin = sessions(host, createTenantAdmin);
   return withLimit(
@@ -102,10 +98,7 @@ function qualityCommand(host: Host): Command {
         const [quality = create(KeyQualitySchema, { namespace })] = namespaces;
         return output.message(KeyQualitySchema, quality, () => describeQuality(quality));
       }
-      const listed = await collectPages(limit, async (page) => {
-        const { namespaces, nextPageToken } = await client.getKeyQuality(page, call);
-        return { items: namespaces, nextPageToken };
-      });
+      const listed = await collectPages(limit, "namespaces", (page) => client.getKeyQuality(page, call));
       output.list(KeyQualitySchema, listed, QUALITY_COLUMNS);
     }),
   );

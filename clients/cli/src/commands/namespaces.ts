@@ -25,11 +25,9 @@ export function namespaceCommands(host: Host): Command {
       command("list", "Lists these namespaces.", "namespaces list", "namespaces list --prefix pay"),
     ).action(
       asAdmin(async ({ client, call, output }, { limit, prefix = "" }: PrefixOption) => {
-        const listed = await collectPages(limit, async (page) => {
-          const request = { ...page, namePrefix: prefix };
-          const { namespaces, nextPageToken } = await client.listNamespaces(request, call);
-          return { items: namespaces, nextPageToken };
-        });
+        const listed = await collectPages(limit, "namespaces", (page) =>
+          client.listNamespaces({ ...page, namePrefix: prefix }, call),
+        );
         output.list(NamespaceSchema, listed, [
           ["NAMESPACE", ({ name }) => name],
           ["KEY RETENTION", ({ effectivePolicy }) => new Span(effectivePolicy?.keyRetention)],
@@ -97,7 +95,6 @@ export function namespaceCommands(host: Host): Command {
   ]);
 }
 
-/** Returns how many records are lost with a namespace. */
 async function describeForgotten(session: Session<TenantAdmin>, namespace: string): Promise<string> {
   const { inProgress, lapsed, completed, released, ambiguous } = await countRecords(session, namespace);
   const count = inProgress + lapsed + completed + released + ambiguous;
@@ -122,11 +119,9 @@ function undeclaredCommand(host: Host): Command {
     ),
   ).action(
     asAdmin(async ({ client, call, output }, { limit, prefix = "" }: PrefixOption) => {
-      const listed = await collectPages(limit, async (page) => {
-        const request = { ...page, namePrefix: prefix };
-        const { names, nextPageToken } = await client.listUndeclaredNamespaces(request, call);
-        return { items: names, nextPageToken };
-      });
+      const listed = await collectPages(limit, "names", (page) =>
+        client.listUndeclaredNamespaces({ ...page, namePrefix: prefix }, call),
+      );
       output.values(listed, [["NAMESPACE", (name) => name]], (name) => name);
     }),
   );

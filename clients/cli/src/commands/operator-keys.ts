@@ -48,10 +48,9 @@ export function operatorKeyCommands(host: Host): Command {
         ),
       ).action(
         asOperator(async ({ client, call, output }, { limit }: LimitOption) => {
-          const listed = await collectPages(limit, async (page) => {
-            const { apiKeys, nextPageToken } = await client.listOperatorApiKeys(page, call);
-            return { items: apiKeys, nextPageToken };
-          });
+          const listed = await collectPages(limit, "apiKeys", (page) =>
+            client.listOperatorApiKeys(page, call),
+          );
           output.list(ApiKeySchema, listed, [
             KEY_COLUMNS.id,
             KEY_COLUMNS.label,

@@ -96,11 +96,9 @@ function allAuditCommand(asOperator: WithSession<Operator>): Command {
   ).action(
     asOperator(async ({ client, call, output }, options: AuditOptions & { readonly tenant?: string }) => {
       const { limit, tenant = "" } = options;
-      const listed = await collectPages(limit, async (page) => {
-        const request = { tenant, ...auditFilter(options), ...page };
-        const { events, nextPageToken } = await client.listAuditEvents(request, call);
-        return { items: events, nextPageToken };
-      });
+      const listed = await collectPages(limit, "events", (page) =>
+        client.listAuditEvents({ tenant, ...auditFilter(options), ...page }, call),
+      );
       output.list(
         AuditEventSchema,
         listed,
@@ -118,10 +116,7 @@ function settingText(value: string): string {
 }
 
 async function listReplicas({ client, call, output }: Session<Operator>, limit: number): Promise<void> {
-  const listed = await collectPages(limit, async (page) => {
-    const { replicas, nextPageToken } = await client.listReplicas(page, call);
-    return { items: replicas, nextPageToken };
-  });
+  const listed = await collectPages(limit, "replicas", (page) => client.listReplicas(page, call));
   output.list(ReplicaSchema, listed, REPLICA_COLUMNS);
   for (const { state, meaning, runbook, replicaIds } of degradedStates(listed.items))
     output.remark(`${state} (${replicaIds.join(", ")}): ${meaning} See ${runbook}.\n`);

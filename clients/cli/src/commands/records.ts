@@ -77,13 +77,10 @@ function listCommand(host: Host): Command {
       const filter = recordFilter(options);
       const links = new Map<string, string>();
       const limit = csv === undefined ? options.limit : Math.min(options.limit, MAX_RECONCILED);
-      const listed = await collectPages(limit, async (page) => {
-        const { records, nextPageToken, providerLinks } = await client.listRecords(
-          { ...filter, ...page },
-          call,
-        );
-        for (const [namespace, link] of Object.entries(providerLinks)) links.set(namespace, link);
-        return { items: records, nextPageToken };
+      const listed = await collectPages(limit, "records", async (page) => {
+        const reply = await client.listRecords({ ...filter, ...page }, call);
+        for (const [namespace, link] of Object.entries(reply.providerLinks)) links.set(namespace, link);
+        return reply;
       });
       if (csv !== undefined) await writeKeys(csv, listed.items, links);
       output.list(RecordSchema, listed, [

@@ -62,13 +62,9 @@ export function tenantUsageCommand(host: Host): Command {
     .action(
       asOperator(async ({ client, call, output }, tenant: string | undefined, options: UsageOptions) => {
         const { limit, sort = ListTenantUsageRequest_Order.UNSPECIFIED, search = "" } = options;
-        const listed = await collectPages(limit, async (page) => {
-          const { tenants, nextPageToken } = await client.listTenantUsage(
-            { tenant: tenant ?? "", order: sort, search, ...page },
-            call,
-          );
-          return { items: tenants, nextPageToken };
-        });
+        const listed = await collectPages(limit, "tenants", (page) =>
+          client.listTenantUsage({ tenant: tenant ?? "", order: sort, search, ...page }, call),
+        );
         output.list(TenantUsageSchema, listed, COLUMNS, ORDER_BY[sort]);
         for (const { refused } of listed.items) output.text(describeRefused(refused));
       }),

@@ -67,10 +67,7 @@ function listCommand(host: Host): Command {
   );
   return withAllCells(withLimit(made)).action(
     asOperator(async ({ client, call, output }, { limit }: LimitOption) => {
-      const listed = await collectPages(limit, async (page) => {
-        const { tenants, nextPageToken } = await client.listTenants(page, call);
-        return { items: tenants, nextPageToken };
-      });
+      const listed = await collectPages(limit, "tenants", (page) => client.listTenants(page, call));
       output.list(
         TenantSchema,
         listed,

@@ -21,6 +21,7 @@ import (
 	"github.com/onceward/onceward/clients/go/onceward/oncewardconnect"
 	"github.com/onceward/onceward/clients/go/onceward/oncewardgrpc"
 	"github.com/onceward/onceward/clients/go/onceward/oncewardtest"
+	oncewardv1 "github.com/onceward/onceward/clients/go/onceward/v1"
 )
 
 type (
@@ -59,10 +60,7 @@ func start(t *testing.T, charge charge, protocol []connect.ClientOption) *shop {
 		Methods:   []string{procedure},
 		Caller:    func(context.Context, proto.Message) string { return "a" },
 		Timeout:   time.Millisecond,
-		Resolve: func(context.Context, *onceward.Claim, proto.Message) (onceward.Resolution, error) {
-			return onceward.Happened(&response{Username: "found"}), nil
-		},
-		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Logger:    slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -157,53 +155,30 @@ func TestAFailureThatRefusesTheRequestIsStoredWithItsDetails(t *testing.T) {
 	})
 }
 
-func TestAnyOtherFailureReleasesTheClaim(t *testing.T) {
-	for _, failure := range []error{
-		connect.NewError(connect.CodeInternal, errors.New("bank")), &onceward.TerminalError{Message: "of a nested run"},
+func TestAnyOtherFailureReleasesTheClaimOrLeavesItToThePolicy(t *testing.T) {
+	coded := func(code connect.Code, cause error) error { return connect.NewError(code, cause) }
+	bank := errors.New("bank")
+	const released, unknown = oncewardv1.Record_STATE_RELEASED, oncewardv1.Record_STATE_IN_PROGRESS
+	for name, each := range map[string]struct {
+		failure error
+		want    oncewardv1.Record_State
+	}{
+		"a code":                          {coded(connect.CodeInternal, bank), released},
+		"a TerminalError of a nested run": {&onceward.TerminalError{Message: "declined"}, released},
+		"no effect, in a code":            {coded(connect.CodeNotFound, &onceward.NoEffectError{Message: "closed"}), released},
+		"an unknown effect, in a code":    {coded(connect.CodeFailedPrecondition, &onceward.OutcomeUnknownError{Cause: bank}), unknown},
+		"a connection that broke":         {coded(connect.CodeUnavailable, bank), unknown},
+		"an unknown error":                {coded(connect.CodeUnknown, bank), unknown},
+		"a call that was cut":             {coded(connect.CodeCanceled, bank), unknown},
 	} {
 		shop := start(t, func(context.Context, *connect.Request[request]) (*connect.Response[response], error) {
-			return nil, failure
+			return nil, each.failure
 		}, nil)
-		for range 2 {
-			if _, _, err := shop.call(t, "k-1", 1); err == nil {
-				t.Error("no error")
-			}
+		if _, _, err := shop.call(t, "k-1", 1); connect.CodeOf(err) != connect.CodeOf(each.failure) {
+			t.Errorf("%s: the caller got %v", name, err)
 		}
-		if shop.calls.Load() != 2 {
-			t.Errorf("%d calls after %v", shop.calls.Load(), failure)
-		}
-	}
-}
-
-func TestAMethodThatCannotKnowItsOutcomeLeavesItsClaimToThePolicy(t *testing.T) {
-	// A code that Stores accepts, around the error.
-	unknown := connect.NewError(connect.CodeFailedPrecondition, &onceward.OutcomeUnknownError{Message: "the bank timed out"})
-	shop := start(t, func(context.Context, *connect.Request[request]) (*connect.Response[response], error) {
-		return nil, unknown
-	}, nil)
-	if _, _, err := shop.call(t, "k-1", 1); connect.CodeOf(err) != connect.CodeFailedPrecondition {
-		t.Errorf("the caller got %v", err)
-	}
-	if _, _, err := shop.call(t, "k-1", 1); connect.CodeOf(err) != connect.CodeAborted || shop.calls.Load() != 1 {
-		t.Errorf("a call within the lease got %v after %d calls", err, shop.calls.Load())
-	}
-	shop.Advance(30 * time.Second)
-	for range 2 {
-		if found, _, err := shop.call(t, "k-1", 1); found != "found" || err != nil || shop.calls.Load() != 1 {
-			t.Errorf("a call after the lease got %q, %v after %d calls", found, err, shop.calls.Load())
-		}
-	}
-}
-
-func TestACallThatWasCutLeavesItsClaimToThePolicy(t *testing.T) {
-	for _, code := range []connect.Code{connect.CodeUnavailable, connect.CodeUnknown, connect.CodeCanceled} {
-		shop := start(t, func(context.Context, *connect.Request[request]) (*connect.Response[response], error) {
-			return nil, connect.NewError(code, errors.New("bank"))
-		}, nil)
-		for _, want := range []connect.Code{code, connect.CodeAborted} {
-			if _, _, err := shop.call(t, "k-1", 1); connect.CodeOf(err) != want {
-				t.Errorf("after %v, a call got %v, not %v", code, err, want)
-			}
+		if state := shop.Record("charges", procedure+":a:k-1").GetState(); state != each.want {
+			t.Errorf("%s: the record is %v", name, state)
 		}
 	}
 }
@@ -226,36 +201,6 @@ func TestAnInterruptedMethodLeavesItsClaimToThePolicy(t *testing.T) {
 			}
 		}
 	})
-}
-
-func TestAMethodThatCertainlyHadNoEffectReleasesItsClaim(t *testing.T) {
-	refused := connect.NewError(connect.CodeNotFound, &onceward.NoEffectError{Message: "the bank is closed"})
-	shop := start(t, func(context.Context, *connect.Request[request]) (*connect.Response[response], error) {
-		return nil, refused
-	}, nil)
-	for range 2 {
-		if _, _, err := shop.call(t, "k-1", 1); connect.CodeOf(err) != connect.CodeNotFound {
-			t.Errorf("the caller got %v", err)
-		}
-	}
-	if shop.calls.Load() != 2 {
-		t.Errorf("%d calls", shop.calls.Load())
-	}
-}
-
-func TestWithoutTheServiceNothingRuns(t *testing.T) {
-	shop := start(t, charged, nil)
-	for reason, code := range map[onceward.Reason]connect.Code{
-		onceward.ErrDatabaseUnavailable: connect.CodeUnavailable, onceward.ErrCredentialInvalid: connect.CodeInternal,
-	} {
-		shop.FailNext(oncewardtest.Claim, reason)
-		if _, _, err := shop.call(t, string("k-"+reason), 1); connect.CodeOf(err) != code {
-			t.Errorf("%s got %v", reason, err)
-		}
-	}
-	if shop.calls.Load() != 0 {
-		t.Errorf("%d calls", shop.calls.Load())
-	}
 }
 
 func TestAResponseThatIsNotStoredIsSent(t *testing.T) {

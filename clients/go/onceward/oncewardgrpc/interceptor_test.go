@@ -152,6 +152,7 @@ func TestAnyOtherFailureReleasesTheClaimOrLeavesItToThePolicy(t *testing.T) {
 		"a refusal of the bank":     {0, refused.Err(), released},
 		"a deadline":                {0, fmt.Errorf("charge: %w", context.DeadlineExceeded), unknown},
 		"a deadline as a code":      {0, status.Error(codes.DeadlineExceeded, "bank"), unknown},
+		"a stored code, unknown":    {0, &onceward.OutcomeUnknownError{Cause: status.Error(codes.FailedPrecondition, "bank")}, unknown},
 		"an unknown effect of none": {0, errors.Join(&onceward.NoEffectError{}, &onceward.OutcomeUnknownError{}), unknown},
 	} {
 		shop := start(t, func(context.Context, *grpc_testing.SimpleRequest) (*grpc_testing.SimpleResponse, error) {
@@ -160,19 +161,14 @@ func TestAnyOtherFailureReleasesTheClaimOrLeavesItToThePolicy(t *testing.T) {
 		if _, _, err := shop.call(t, "k-1", 1); err == nil {
 			t.Errorf("%s: no error", name)
 		}
-		if state := shop.state(t); state != each.want {
+		if state := shop.state(); state != each.want {
 			t.Errorf("%s: the record is %v", name, state)
 		}
 	}
 }
 
-func (s *shop) state(t *testing.T) oncewardv1.Record_State {
-	t.Helper()
-	key, err := onceward.JoinKey(grpc_testing.TestService_UnaryCall_FullMethodName, "a", "k-1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s.Record("charges", key).GetState()
+func (s *shop) state() oncewardv1.Record_State {
+	return s.Record("charges", grpc_testing.TestService_UnaryCall_FullMethodName+":a:k-1").GetState()
 }
 
 func TestAMethodHasTheDeadlineOfItsCaller(t *testing.T) {
@@ -210,7 +206,7 @@ func TestANestedRunThatGetsNoAnswerReleasesTheClaim(t *testing.T) {
 	if _, _, err := shop.call(t, "k-1", 1); err == nil {
 		t.Error("no error")
 	}
-	if state := shop.state(t); state != oncewardv1.Record_STATE_RELEASED {
+	if state := shop.state(); state != oncewardv1.Record_STATE_RELEASED {
 		t.Errorf("the record is %v", state)
 	}
 }
@@ -237,25 +233,8 @@ func TestAMethodThatMarksItsClaimIsAmbiguous(t *testing.T) {
 	if _, _, err := shop.call(t, "k-1", 1); reasonOf(err) != "AMBIGUOUS" {
 		t.Errorf("the caller got %v", err)
 	}
-	if state := shop.state(t); state != oncewardv1.Record_STATE_IN_PROGRESS {
+	if state := shop.state(); state != oncewardv1.Record_STATE_IN_PROGRESS {
 		t.Errorf("the record is %v", state)
-	}
-}
-
-func TestAMethodThatCannotKnowItsOutcomeLeavesItsClaimToThePolicy(t *testing.T) {
-	shop := start(t, func(context.Context, *grpc_testing.SimpleRequest) (*grpc_testing.SimpleResponse, error) {
-		// A code that Stores accepts, of the bank.
-		return nil, &onceward.OutcomeUnknownError{Cause: status.Error(codes.FailedPrecondition, "the bank timed out")}
-	}, oncewardgrpc.Options{})
-	if _, _, err := shop.call(t, "k-1", 1); status.Code(err) != codes.FailedPrecondition || reasonOf(err) != "" {
-		t.Errorf("the caller got %v", err)
-	}
-	if _, _, err := shop.call(t, "k-1", 1); status.Code(err) != codes.Aborted || shop.calls.Load() != 1 {
-		t.Errorf("a call within the lease got %v after %d calls", err, shop.calls.Load())
-	}
-	shop.Advance(30 * time.Second)
-	if _, _, err := shop.call(t, "k-1", 1); err == nil || shop.calls.Load() != 2 {
-		t.Errorf("a call after the lease got %v after %d calls", err, shop.calls.Load())
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"testing"
 
 	"github.com/onceward/onceward/clients/go/onceward/oncewardhttp"
@@ -63,9 +62,7 @@ func TestAReplayIsInACodingThatItsClientAccepts(t *testing.T) {
 		var answer *httptest.ResponseRecorder
 		for range 2 {
 			answer = httptest.NewRecorder()
-			request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/charges/1", strings.NewReader("{}"))
-			request.Header.Set("Account", "a")
-			request.Header.Set("Idempotency-Key", "k-1")
+			request := requestWith(t.Context(), http.MethodPost, "", "{}")
 			for _, value := range each.accepts {
 				request.Header.Add("Accept-Encoding", value)
 			}

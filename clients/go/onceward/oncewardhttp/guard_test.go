@@ -68,15 +68,25 @@ type answer struct {
 	body   string
 }
 
-func (a *api) post(t *testing.T, path, account, key, body string) answer {
+// recordKey is the key of the record of account a's request with the key k-1.
+const recordKey = "POST:/charges/{id}:a:k-1"
+
+// requestWith returns a request of account a with the key k-1, to be sent or served.
+func requestWith(ctx context.Context, method, url, body string) *http.Request {
+	request := httptest.NewRequestWithContext(ctx, method, url+"/charges/1", strings.NewReader(body))
+	request.RequestURI = "" // As a client needs it.
+	request.Header.Set("Account", "a")
+	request.Header.Set("Idempotency-Key", "k-1")
+	return request
+}
+
+func (a *api) post(t *testing.T, account, key, body string) answer {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, a.url+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	request := requestWith(t.Context(), http.MethodPost, a.url, body)
 	request.Header.Set("Account", account)
-	if key != "" {
-		request.Header.Set("Idempotency-Key", key)
+	request.Header.Set("Idempotency-Key", key)
+	if key == "" {
+		request.Header.Del("Idempotency-Key")
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
@@ -101,8 +111,8 @@ func created(w http.ResponseWriter, r *http.Request) {
 
 func TestARepeatGetsTheFirstResponseWithoutItsCookies(t *testing.T) {
 	api := start(t, oncewardhttp.Options{}, created)
-	first := api.post(t, "/charges/1", "a", `"k-1"`, "10")
-	second := api.post(t, "/charges/1", "a", "k-1", "10")
+	first := api.post(t, "a", `"k-1"`, "10")
+	second := api.post(t, "a", "k-1", "10")
 	if api.calls.Load() != 1 || first.status != 201 || second.status != 201 || first.body != second.body {
 		t.Errorf("%d calls; %v; %v", api.calls.Load(), first, second)
 	}
@@ -115,40 +125,9 @@ func TestARepeatGetsTheFirstResponseWithoutItsCookies(t *testing.T) {
 	}
 }
 
-func TestAKeyCountsPerCallerRouteAndRequest(t *testing.T) {
-	api := start(t, oncewardhttp.Options{}, created)
-	api.post(t, "/charges/1", "a", "k-1", "10")
-	if other := api.post(t, "/charges/1", "b", "k-1", "10"); other.status != 201 || api.calls.Load() != 2 {
-		t.Errorf("another caller got %v", other)
-	}
-	for _, path := range []string{"/charges/1", "/charges/2"} {
-		body := map[string]string{"/charges/1": "20", "/charges/2": "10"}[path]
-		reused := api.post(t, path, "a", "k-1", body)
-		if reused.status != 422 || !strings.Contains(reused.body, "urn:onceward:problem:key-reused") {
-			t.Errorf("another request got %v", reused)
-		}
-	}
-}
-
-func TestAMissingOrMalformedKeyIsRefused(t *testing.T) {
-	api := start(t, oncewardhttp.Options{}, created)
-	for key, kind := range map[string]string{"": "key-missing", "a,b": "key-malformed"} {
-		refused := api.post(t, "/charges/1", "a", key, "10")
-		if refused.status != 400 || !strings.Contains(refused.body, kind) {
-			t.Errorf("the key %q got %v", key, refused)
-		}
-	}
-	if refused := api.post(t, "/charges/1", "", "k", "10"); refused.status != 500 {
-		t.Errorf("a request without a caller got %v", refused)
-	}
-	if api.calls.Load() != 0 {
-		t.Errorf("%d calls", api.calls.Load())
-	}
-}
-
 func TestABodyThatIsTooLargeIsRefused(t *testing.T) {
 	api := start(t, oncewardhttp.Options{MaxBodyBytes: 10}, created)
-	if refused := api.post(t, "/charges/1", "a", "k-1", strings.Repeat("x", 11)); refused.status != 413 {
+	if refused := api.post(t, "a", "k-1", strings.Repeat("x", 11)); refused.status != 413 {
 		t.Errorf("it got %v", refused)
 	}
 }
@@ -166,6 +145,10 @@ func TestAResponseThatIsNoOutcomeReleasesTheClaimOrLeavesItToThePolicy(t *testin
 	cutShort := func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Length", "10") }
 	money, marks := oncewardhttp.Options{OnError: onceward.UnknownOnError}, oncewardhttp.Options{MarksBegin: true}
 	panics := func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
+	exits := func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(201)
+		runtime.Goexit()
+	}
 	begun := func(handler http.HandlerFunc) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
 			claim, _ := onceward.ClaimFromContext(r.Context())
@@ -206,15 +189,14 @@ func TestAResponseThatIsNoOutcomeReleasesTheClaimOrLeavesItToThePolicy(t *testin
 		"a response that was cut short":        {oncewardhttp.Options{}, cutShort, 0, unknown},
 		"504 before Begin":                     {marks, status(504), 504, released},
 		"504 after Begin":                      {marks, begun(status(504)), 504, unknown},
+		"a panic":                              {oncewardhttp.Options{}, panics, 0, unknown},
+		"runtime.Goexit":                       {oncewardhttp.Options{}, exits, 0, unknown},
 		"a panic before Begin":                 {marks, panics, 0, released},
 		"a panic after Begin":                  {marks, begun(panics), 0, unknown},
 	} {
 		t.Run(name, func(t *testing.T) {
 			api := start(t, each.options, each.handler)
-			request, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, api.url+"/charges/1", nil)
-			request.Header.Set("Account", "a")
-			request.Header.Set("Idempotency-Key", "k-1")
-			response, err := http.DefaultClient.Do(request)
+			response, err := http.DefaultClient.Do(requestWith(t.Context(), http.MethodPost, api.url, ""))
 			if err == nil {
 				defer response.Body.Close()
 				_, err = io.ReadAll(response.Body)
@@ -229,12 +211,8 @@ func TestAResponseThatIsNoOutcomeReleasesTheClaimOrLeavesItToThePolicy(t *testin
 
 func (a *api) expectState(t *testing.T, want oncewardv1.Record_State) {
 	t.Helper()
-	key, err := onceward.JoinKey("POST", "/charges/{id}", "a", "k-1")
-	if err != nil {
-		t.Fatal(err)
-	}
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
-		state := a.Record("charges", key).GetState()
+		state := a.Record("charges", recordKey).GetState()
 		if state == want {
 			return
 		}
@@ -258,7 +236,7 @@ func TestTheHandlerHasTheDeadlineOfItsRequest(t *testing.T) {
 		t.Cleanup(cancel)
 		return ctx
 	}
-	if got := api.post(t, "/charges/1", "a", "k-1", ""); got.status != 500 {
+	if got := api.post(t, "a", "k-1", ""); got.status != 500 {
 		t.Errorf("it got %v", got)
 	}
 	api.expectState(t, oncewardv1.Record_STATE_IN_PROGRESS)
@@ -270,11 +248,8 @@ func TestARepeatOfHEADHasNoBody(t *testing.T) {
 		_, _ = io.WriteString(w, "body")
 	})
 	for range 2 {
-		request := httptest.NewRequestWithContext(t.Context(), http.MethodHead, "/charges/1", nil)
-		request.Header.Set("Account", "a")
-		request.Header.Set("Idempotency-Key", "k-1")
 		response := httptest.NewRecorder()
-		api.handler.ServeHTTP(response, request)
+		api.handler.ServeHTTP(response, requestWith(t.Context(), http.MethodHead, "", ""))
 		if response.Code != 200 || response.Body.Len() > 0 {
 			t.Errorf("it got %d, %q", response.Code, response.Body)
 		}
@@ -284,18 +259,6 @@ func TestARepeatOfHEADHasNoBody(t *testing.T) {
 	}
 }
 
-func TestAMarkOnTheClaimAnswersAsTheFunctionDoes(t *testing.T) {
-	api := start(t, oncewardhttp.Options{}, func(w http.ResponseWriter, r *http.Request) {
-		claim, _ := onceward.ClaimFromContext(r.Context())
-		_ = claim.OutcomeUnknown(errors.New("the bank timed out"))
-		w.WriteHeader(201)
-	})
-	if got := api.post(t, "/charges/1", "a", "k-1", ""); got.status != 409 || !strings.Contains(got.body, "ambiguous") {
-		t.Errorf("it got %v", got)
-	}
-	api.expectState(t, oncewardv1.Record_STATE_IN_PROGRESS)
-}
-
 func TestAHandlerThatCannotKnowItsOutcomeLeavesItsClaimToThePolicy(t *testing.T) {
 	timesOut := func(w http.ResponseWriter, r *http.Request) {
 		oncewardhttp.OutcomeUnknown(r.Context(), errors.New("the bank timed out"))
@@ -303,7 +266,7 @@ func TestAHandlerThatCannotKnowItsOutcomeLeavesItsClaimToThePolicy(t *testing.T)
 	}
 	api := start(t, oncewardhttp.Options{}, timesOut, oncewardtest.Policy{Hold: true})
 	for _, want := range []string{"ambiguous", "in-progress", "ambiguous"} {
-		got := api.post(t, "/charges/1", "a", "k-1", "10")
+		got := api.post(t, "a", "k-1", "10")
 		if got.status != 409 || !strings.Contains(got.body, "urn:onceward:problem:"+want) {
 			t.Errorf("it got %v, not %s", got, want)
 		}
@@ -329,10 +292,10 @@ func TestTheResponseThatResolveFoundIsSentAndReplayed(t *testing.T) {
 	api := start(t, oncewardhttp.Options{Resolve: resolve}, func(_ http.ResponseWriter, r *http.Request) {
 		oncewardhttp.OutcomeUnknown(r.Context(), nil)
 	}, oncewardtest.Policy{Hold: true})
-	api.post(t, "/charges/1", "a", "k-1", "10")
+	api.post(t, "a", "k-1", "10")
 	api.Advance(30 * time.Second)
 	for range 2 {
-		got := api.post(t, "/charges/1", "a", "k-1", "10")
+		got := api.post(t, "a", "k-1", "10")
 		if got.status != 201 || got.body != "found" || got.header.Get("Location") != "/charges/1" || got.header.Get("Set-Cookie") != "" {
 			t.Errorf("it got %v", got)
 		}
@@ -359,15 +322,11 @@ func startNested(t *testing.T, handler http.HandlerFunc, policy oncewardtest.Pol
 
 func TestAGuardStoresNoRefusalOfAGuardWithinIt(t *testing.T) {
 	api := startNested(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(201) }, oncewardtest.Policy{})
-	key, err := onceward.JoinKey("POST", "/charges/{id}", "a", "k-1")
-	if err != nil {
-		t.Fatal(err)
-	}
 	released := errors.New("released")
-	_, err = onceward.Run(t.Context(), api.Client, onceward.Operation{Namespace: "nested", Key: key},
+	_, err := onceward.Run(t.Context(), api.Client, onceward.Operation{Namespace: "nested", Key: recordKey},
 		func(context.Context, *onceward.Claim) (string, error) {
 			for range 2 {
-				if got := api.post(t, "/charges/1", "a", "k-1", ""); got.status != 409 {
+				if got := api.post(t, "a", "k-1", ""); got.status != 409 {
 					t.Errorf("a request got %v while the inner key was in use", got)
 				}
 			}
@@ -376,7 +335,7 @@ func TestAGuardStoresNoRefusalOfAGuardWithinIt(t *testing.T) {
 	if !errors.Is(err, released) {
 		t.Fatal(err)
 	}
-	if got := api.post(t, "/charges/1", "a", "k-1", ""); got.status != 201 {
+	if got := api.post(t, "a", "k-1", ""); got.status != 201 {
 		t.Errorf("a request got %v once the inner key was free", got)
 	}
 }
@@ -386,56 +345,16 @@ func TestGuardsWithinEachOtherLeaveTheirClaimsToThePolicy(t *testing.T) {
 		oncewardhttp.OutcomeUnknown(r.Context(), errors.New("the bank timed out"))
 	}
 	api := startNested(t, timesOut, oncewardtest.Policy{Hold: true})
-	if got := api.post(t, "/charges/1", "a", "k-1", ""); got.status != 409 {
+	if got := api.post(t, "a", "k-1", ""); got.status != 409 {
 		t.Errorf("it got %v", got)
 	}
 	api.Advance(30 * time.Second)
-	key, err := onceward.JoinKey("POST", "/charges/{id}", "a", "k-1")
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, namespace := range []string{"charges", "nested"} {
-		_, err := onceward.Run(t.Context(), api.Client, onceward.Operation{Namespace: namespace, Key: key},
+		_, err := onceward.Run(t.Context(), api.Client, onceward.Operation{Namespace: namespace, Key: recordKey},
 			func(context.Context, *onceward.Claim) (string, error) { return "", nil })
 		if !errors.Is(err, onceward.ErrAmbiguous) {
 			t.Errorf("the claim in %s is not ambiguous: %v", namespace, err)
 		}
-	}
-}
-
-func TestTheClaimOfAHandlerThatPanicsOrExitsIsLeftToThePolicy(t *testing.T) {
-	for name, end := range map[string]func(){"panic": func() { panic(http.ErrAbortHandler) }, "runtime.Goexit": runtime.Goexit} {
-		api := start(t, oncewardhttp.Options{}, func(w http.ResponseWriter, _ *http.Request) {
-			w.WriteHeader(201)
-			end()
-		})
-		request, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, api.url+"/charges/1", nil)
-		request.Header.Set("Account", "a")
-		request.Header.Set("Idempotency-Key", "k-1")
-		if response, err := http.DefaultTransport.RoundTrip(request); err == nil {
-			t.Errorf("%s: the request got %v", name, response.Status)
-		}
-		api.expectState(t, oncewardv1.Record_STATE_IN_PROGRESS)
-	}
-}
-
-func TestARequestInProgressIsAnsweredWith409(t *testing.T) {
-	running, done := make(chan struct{}), make(chan struct{})
-	api := start(t, oncewardhttp.Options{}, func(w http.ResponseWriter, _ *http.Request) {
-		close(running)
-		<-done
-		w.WriteHeader(201)
-	})
-	first := make(chan answer)
-	go func() { first <- api.post(t, "/charges/1", "a", "k-1", "10") }()
-	<-running
-	second := api.post(t, "/charges/1", "a", "k-1", "10")
-	if second.status != 409 || second.header.Get("Retry-After") != "1" {
-		t.Errorf("the second request got %v", second)
-	}
-	close(done)
-	if got := <-first; got.status != 201 {
-		t.Errorf("the first request got %v", got)
 	}
 }
 
@@ -450,9 +369,7 @@ func TestAClientThatLeavesDoesNotEndTheHandler(t *testing.T) {
 		w.WriteHeader(201)
 	})
 	ctx, leave := context.WithCancel(t.Context())
-	request, _ := http.NewRequestWithContext(ctx, http.MethodPost, api.url+"/charges/1", nil)
-	request.Header.Set("Account", "a")
-	request.Header.Set("Idempotency-Key", "k-1")
+	request := requestWith(ctx, http.MethodPost, api.url, "")
 	answered := make(chan error)
 	go func() {
 		_, err := http.DefaultClient.Do(request)
@@ -464,7 +381,7 @@ func TestAClientThatLeavesDoesNotEndTheHandler(t *testing.T) {
 	<-(<-api.received).Done() // The server has noticed.
 	close(disconnected)
 	for deadline := time.Now().Add(10 * time.Second); ; {
-		got := api.post(t, "/charges/1", "a", "k-1", "")
+		got := api.post(t, "a", "k-1", "")
 		if got.status == 201 && got.header.Get("Idempotency-Replayed") == "true" {
 			return
 		}
@@ -483,9 +400,7 @@ func TestAHandlerThatIsAbandonedLeavesItsClaimToThePolicy(t *testing.T) {
 		abandoned <- context.Cause(r.Context())
 	}, oncewardtest.Policy{Hold: true})
 	ctx, leave := context.WithCancel(t.Context())
-	request, _ := http.NewRequestWithContext(ctx, http.MethodPost, api.url+"/charges/1", nil)
-	request.Header.Set("Account", "a")
-	request.Header.Set("Idempotency-Key", "k-1")
+	request := requestWith(ctx, http.MethodPost, api.url, "")
 	go func() {
 		<-running
 		leave()
@@ -497,7 +412,7 @@ func TestAHandlerThatIsAbandonedLeavesItsClaimToThePolicy(t *testing.T) {
 		t.Errorf("the handler's context ended with %v", cause)
 	}
 	api.Advance(30 * time.Second)
-	if got := api.post(t, "/charges/1", "a", "k-1", ""); !strings.Contains(got.body, "urn:onceward:problem:ambiguous") {
+	if got := api.post(t, "a", "k-1", ""); !strings.Contains(got.body, "urn:onceward:problem:ambiguous") {
 		t.Errorf("the repeat got %v", got)
 	}
 }
@@ -505,10 +420,10 @@ func TestAHandlerThatIsAbandonedLeavesItsClaimToThePolicy(t *testing.T) {
 func TestAResponseThatIsTooLargeIsSentAndThenGone(t *testing.T) {
 	large := strings.Repeat("x", 2<<20)
 	api := start(t, oncewardhttp.Options{}, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, large) })
-	if first := api.post(t, "/charges/1", "a", "k-1", ""); first.status != 200 || first.body != large {
+	if first := api.post(t, "a", "k-1", ""); first.status != 200 || first.body != large {
 		t.Errorf("the first request got %d with %d bytes", first.status, len(first.body))
 	}
-	if second := api.post(t, "/charges/1", "a", "k-1", ""); second.status != 410 {
+	if second := api.post(t, "a", "k-1", ""); second.status != 410 {
 		t.Errorf("the second request got %v", second)
 	}
 }
@@ -518,7 +433,7 @@ func TestAResponseIsSentAlthoughTheServiceDoesNotStoreIt(t *testing.T) {
 	for range 20 {
 		api.FailNext(oncewardtest.Complete, onceward.ErrDatabaseUnavailable)
 	}
-	if first := api.post(t, "/charges/1", "a", "k-1", "10"); first.status != 201 {
+	if first := api.post(t, "a", "k-1", "10"); first.status != 201 {
 		t.Errorf("it got %v", first)
 	}
 	api.ClearFaults()
@@ -530,9 +445,12 @@ func TestARefusalOfTheServiceIsAProblemOrTheOwners(t *testing.T) {
 		onceward.ErrDatabaseUnavailable: 503, onceward.ErrKeyTooOld: 410, onceward.ErrCredentialInvalid: 500,
 	} {
 		api.FailNext(oncewardtest.Claim, reason)
-		if got := api.post(t, "/charges/1", "a", string("k-"+reason), "10"); got.status != status {
+		if got := api.post(t, "a", string("k-"+reason), "10"); got.status != status {
 			t.Errorf("%s got %v", reason, got)
 		}
+	}
+	if refused := api.post(t, "", "k", "10"); refused.status != 500 {
+		t.Errorf("a request without a caller got %v", refused)
 	}
 	if api.calls.Load() != 0 {
 		t.Errorf("%d calls", api.calls.Load())
@@ -542,13 +460,15 @@ func TestARefusalOfTheServiceIsAProblemOrTheOwners(t *testing.T) {
 func TestOptionsThatGuardNothingAreRefused(t *testing.T) {
 	caller := func(*http.Request) string { return "a" }
 	for name, options := range map[string]oncewardhttp.Options{
-		"no caller":         {},
-		"no method":         {Caller: caller, Methods: []string{}},
-		"a misspelt method": {Caller: caller, Methods: []string{"POTS"}},
-		"a cookie":          {Caller: caller, ReplayHeaders: []string{"Set-Cookie"}},
-		"a scope of Stripe": {Caller: caller, Profile: oncewardhttp.ProfileStripe, Operation: "refund"},
-		"no header":         {Caller: caller, Header: "Request Id"},
-		"another header":    {Caller: caller, Profile: oncewardhttp.ProfileIETF, Header: "X-Request-Id"},
+		"no caller":                     {},
+		"no method":                     {Caller: caller, Methods: []string{}},
+		"a misspelt method":             {Caller: caller, Methods: []string{"POTS"}},
+		"a cookie":                      {Caller: caller, ReplayHeaders: []string{"Set-Cookie"}},
+		"a scope of Stripe":             {Caller: caller, Profile: oncewardhttp.ProfileStripe, Operation: "refund"},
+		"no header":                     {Caller: caller, Header: "Request Id"},
+		"another header":                {Caller: caller, Profile: oncewardhttp.ProfileIETF, Header: "X-Request-Id"},
+		"an unknown profile":            {Caller: caller, Profile: "strip"},
+		"a URL that would end its link": {Caller: caller, Documentation: "https://api.example/>"},
 	} {
 		if _, err := oncewardhttp.New(nil, options); !errors.Is(err, onceward.ErrInvalidRequest) {
 			t.Errorf("%s got %v", name, err)
@@ -566,16 +486,12 @@ func (foreign) Encode(any) (onceward.Encoded, error) {
 
 func TestARecordOfAnotherProgramReplaysOnlyTheAllowedHeaders(t *testing.T) {
 	api := start(t, oncewardhttp.Options{}, created)
-	key, err := onceward.JoinKey("POST", "/charges/{id}", "a", "k-1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	operation := onceward.Operation{Namespace: "charges", Key: key, Codec: foreign{}}
+	operation := onceward.Operation{Namespace: "charges", Key: recordKey, Codec: foreign{}}
 	nothing := func(context.Context, *onceward.Claim) (any, error) { return nil, nil }
 	if _, err := onceward.Run(t.Context(), api.Client, operation, nothing); err != nil {
 		t.Fatal(err)
 	}
-	got := api.post(t, "/charges/1", "a", "k-1", "10")
+	got := api.post(t, "a", "k-1", "10")
 	if got.status != 201 || got.header.Get("Location") == "" || got.header.Get("Set-Cookie") != "" || api.calls.Load() != 0 {
 		t.Errorf("it got %v after %d calls", got, api.calls.Load())
 	}

@@ -136,28 +136,28 @@ func TestEachProfileHasItsStatusesBodiesMarksAndEchoes(t *testing.T) {
 				}
 				charged(w, r)
 			})
-			api.post(t, "/charges/1", "a", profileKey, "1").expect(t, refusal{Status: 503})
+			api.post(t, "a", profileKey, "1").expect(t, refusal{Status: 503})
 			first := make(chan answer)
-			go func() { first <- api.post(t, "/charges/1", "a", profileKey, "1") }()
+			go func() { first <- api.post(t, "a", profileKey, "1") }()
 			<-started
-			inFlight := api.post(t, "/charges/1", "a", profileKey, "1")
+			inFlight := api.post(t, "a", profileKey, "1")
 			inFlight.expect(t, want.InFlight)
-			if inFlight.header.Get("Retry-After") == "" || inFlight.header.Get("Link") != `<urn:onceward:problem:in-progress>; rel="type", <https://api.example/keys>; rel="describedby"` {
+			if inFlight.header.Get("Retry-After") != "1" || inFlight.header.Get("Link") != `<urn:onceward:problem:in-progress>; rel="type", <https://api.example/keys>; rel="describedby"` {
 				t.Errorf("the refusal has %v", inFlight.header)
 			}
 			close(proceed)
 			if got := <-first; got.status != 201 || marks(got) != "" {
 				t.Errorf("the first request got %v", got)
 			}
-			replay := api.post(t, "/charges/1", "a", profileKey, "1")
+			replay := api.post(t, "a", profileKey, "1")
 			if replay.status != 201 || !strings.EqualFold(marks(replay), want.Replayed) || attempts.Load() != 2 {
 				t.Errorf("the repeat got %v after %d attempts", replay, attempts.Load())
 			}
 			if echoed := replay.header.Get("Idempotency-Key"); (echoed == profileKey) != want.Echoes {
 				t.Errorf("the repeat has the key %q", echoed)
 			}
-			api.post(t, "/charges/1", "a", profileKey, "2").expect(t, want.OtherBody)
-			if foreign := api.post(t, "/charges/1", "b", profileKey, "1"); foreign.status != 201 || marks(foreign) != "" {
+			api.post(t, "a", profileKey, "2").expect(t, want.OtherBody)
+			if foreign := api.post(t, "b", profileKey, "1"); foreign.status != 201 || marks(foreign) != "" {
 				t.Errorf("another caller got %v", foreign)
 			}
 		})
@@ -172,21 +172,21 @@ func TestEachProfileHasItsKeysAndItsIdentity(t *testing.T) {
 			if want.Missing != nil {
 				missing = *want.Missing
 			}
-			api.post(t, "/charges/1", "a", "", "1").expect(t, missing)
+			api.post(t, "a", "", "1").expect(t, missing)
 			api.calls.Store(0)
-			api.post(t, "/charges/1", "a", profileKey, `{"amount":1,"currency":"EUR"}`)
-			rewritten := api.post(t, "/charges/1", "a", profileKey, `{"currency":"EUR", "amount":1.0}`)
+			api.post(t, "a", profileKey, `{"amount":1,"currency":"EUR"}`)
+			rewritten := api.post(t, "a", profileKey, `{"currency":"EUR", "amount":1.0}`)
 			if isSame := rewritten.status == 201; isSame != want.ComparesJSON {
 				t.Errorf("the same JSON got %v", rewritten)
 			}
-			bare := api.post(t, "/charges/1", "a", strings.Trim(profileKey, `"`), `{"amount":1,"currency":"EUR"}`)
+			bare := api.post(t, "a", strings.Trim(profileKey, `"`), `{"amount":1,"currency":"EUR"}`)
 			if isMalformed := bare.status == 400; isMalformed != (want.BareKey == "malformed") {
 				t.Errorf("the key without quotes got %v", bare)
 			}
 			if isOther := api.calls.Load() == 2; isOther != (want.BareKey == "other") {
 				t.Errorf("the handler was called %d times", api.calls.Load())
 			}
-			if tooLong := api.post(t, "/charges/1", "a", strings.Repeat("k", 256), "1"); tooLong.status != 400 {
+			if tooLong := api.post(t, "a", strings.Repeat("k", 256), "1"); tooLong.status != 400 {
 				t.Errorf("a key of 256 characters got %v", tooLong)
 			}
 		})
@@ -197,14 +197,5 @@ func TestOptionsReplaceWhatAProfileSays(t *testing.T) {
 	api := start(t, oncewardhttp.Options{
 		Profile: oncewardhttp.ProfileStripe, MissingKey: oncewardhttp.MissingKeyRefused,
 	}, charged)
-	api.post(t, "/charges/1", "a", "", "1").expect(t, refusal{400, map[string]any{"error": map[string]any{"code": "idempotency_key_missing"}}})
-	for name, options := range map[string]oncewardhttp.Options{
-		"a profile that does not exist": {Profile: "strip"},
-		"a URL that would end its link": {Documentation: "https://api.example/>"},
-	} {
-		options.Namespace, options.Caller = "charges", func(*http.Request) string { return "a" }
-		if _, err := oncewardhttp.New(api.Client, options); err == nil {
-			t.Errorf("%s is accepted", name)
-		}
-	}
+	api.post(t, "a", "", "1").expect(t, refusal{400, map[string]any{"error": map[string]any{"code": "idempotency_key_missing"}}})
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
@@ -21,7 +22,7 @@ from ._connection import (
     unsent,
 )
 from ._errors import OncewardError
-from ._flow import Call, Flow, Settle, Sleep
+from ._flow import Call, Flow, Settle, Sleep, drive_awaiting
 from ._gather import (
     MAX_ALONE_AT_ONCE,
     Gatherer,
@@ -64,15 +65,15 @@ class Calls:
 
     async def drive(self, flow: Flow[T]) -> T:
         """Does what a flow needs, also while the client closes. Returns its value."""
-        return await _drive(flow, self._renewing(self.call), asyncio.sleep)
+        return await self._drive(flow, self.call, asyncio.sleep)
 
     async def drive_until_closing(self, flow: Flow[T]) -> T:
         """Does what a flow needs. Once the client closes, its calls and pauses end with CLOSED."""
-        return await _drive(flow, self._renewing(self._call_until_closing), self._sleep_until_closing)
+        return await self._drive(flow, self._call_until_closing, self._sleep_until_closing)
 
     async def drive_in_background(self, flow: Flow[T]) -> T:
         """Does what a flow needs. Once the client closes, its pauses end with CLOSED."""
-        return await _drive(flow, self._renewing(self.call), self._sleep_until_closing)
+        return await self._drive(flow, self.call, self._sleep_until_closing)
 
     def end_waits(self) -> None:
         """Ends the flows of ``drive_until_closing`` with CLOSED."""
@@ -93,6 +94,14 @@ class Calls:
         """Makes a call. Returns its response. :raises OncewardError:"""
         answer, rpc = self._start(call)
         return await _answer_of(call, answer, rpc, asyncio.get_running_loop().create_future())
+
+    async def _drive(
+        self,
+        flow: Flow[T],
+        call: Callable[[Call], Awaitable[Any]],
+        sleep: Callable[[float], Awaitable[None]],
+    ) -> T:
+        return await drive_awaiting(flow, functools.partial(_perform, self._renewing(call), sleep))
 
     def _renewing(self, make: Callable[[Call], Awaitable[Any]]) -> Callable[[Call], Awaitable[Any]]:
         """Has a call that is refused for its token made once more, with another one."""
@@ -253,27 +262,10 @@ async def _answer_of(
     return outcome
 
 
-async def _drive(
-    flow: Flow[T], call: Callable[[Call], Awaitable[Any]], sleep: Callable[[float], Awaitable[None]]
-) -> T:
-    try:
-        step = next(flow)
-        while True:
-            try:
-                answer = await _perform(step, call, sleep)
-            except BaseException as error:
-                step = flow.throw(error)
-            else:
-                step = flow.send(answer)
-    except StopIteration as end:
-        value: T = end.value
-        return value
-
-
 async def _perform(
-    step: Call | Sleep | Settle,
     call: Callable[[Call], Awaitable[Any]],
     sleep: Callable[[float], Awaitable[None]],
+    step: Call | Sleep | Settle,
 ) -> Any:
     if isinstance(step, Call):
         return await call(step)

@@ -23,7 +23,7 @@ from ._connection import (
 )
 from ._errors import OncewardError
 from ._finish import Held
-from ._flow import Call, Flow, Settle, Sleep
+from ._flow import Call, Flow, Settle, Sleep, drive_steps
 from ._gather import (
     MAX_ALONE_AT_ONCE,
     Gatherer,
@@ -63,15 +63,15 @@ class Calls:
 
     def drive(self, flow: Flow[T]) -> T:
         """Does what a flow needs, also while the client closes. Returns its value."""
-        return _drive(flow, self._renewing(self._call), _sleep)
+        return self._drive(flow, self._call, time.sleep)
 
     def drive_until_closing(self, flow: Flow[T]) -> T:
         """Does what a flow needs. Once the client closes, its calls and pauses end with CLOSED."""
-        return _drive(flow, self._renewing(self._call_until_closing), self._sleep_until_closing)
+        return self._drive(flow, self._call_until_closing, self._sleep_until_closing)
 
     def drive_in_background(self, flow: Flow[T]) -> T:
         """Does what a flow needs. Once the client closes, its pauses end with CLOSED."""
-        return _drive(flow, self._renewing(self._call), self._sleep_until_closing)
+        return self._drive(flow, self._call, self._sleep_until_closing)
 
     def end_waits(self) -> None:
         """Ends the flows of ``drive_until_closing`` with CLOSED."""
@@ -112,6 +112,9 @@ class Calls:
             except OncewardError as error:
                 answer.settle(error)
         return [answer.outcome() for answer in answers]
+
+    def _drive(self, flow: Flow[T], call: Callable[[Call], Any], sleep: Callable[[float], None]) -> T:
+        return drive_steps(flow, functools.partial(_perform, self._renewing(call), sleep))
 
     def _renewing(self, make: Callable[[Call], Any]) -> Callable[[Call], Any]:
         """Has a call that is refused for its token made once more, with another one."""
@@ -314,31 +317,12 @@ class _Answer:
         return outcome
 
 
-def _drive(flow: Flow[T], call: Callable[[Call], Any], sleep: Callable[[float], None]) -> T:
-    try:
-        step = next(flow)
-        while True:
-            try:
-                answer = _perform(step, call, sleep)
-            except BaseException as error:
-                step = flow.throw(error)
-            else:
-                step = flow.send(answer)
-    except StopIteration as end:
-        value: T = end.value
-        return value
-
-
-def _perform(step: Call | Sleep | Settle, call: Callable[[Call], Any], sleep: Callable[[float], None]) -> Any:
+def _perform(call: Callable[[Call], Any], sleep: Callable[[float], None], step: Call | Sleep | Settle) -> Any:
     if isinstance(step, Call):
         return call(step)
     if isinstance(step, Sleep):
         return sleep(step.delay_ms / 1000)
     return [answer.outcome() for answer in step.calls]
-
-
-def _sleep(delay_s: float) -> None:
-    time.sleep(delay_s)
 
 
 def _outcome_of(done: Any) -> Any:

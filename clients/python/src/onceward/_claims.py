@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from ._acquire import Done, Granted, Unguarded, about
 from ._checkpoint import read_checkpoint
@@ -86,6 +86,27 @@ class BaseClaim:
         call decides.
         """
         return self._held.mark_unknown(error)
+
+
+C = TypeVar("C", bound=BaseClaim)
+
+
+class BaseScope(Generic[C]):
+    """What the scopes of the blocking and the asyncio client have in common."""
+
+    def __init__(self, claim: C | None, value: Any = None) -> None:
+        #: The claim; None if the operation was done before.
+        self.claim = claim
+        self.replayed = claim is None
+        #: The value that was stored, before or by ``complete``.
+        self.value = value
+        self._ended = False
+
+    def _end(self) -> C:
+        if self.claim is None or self._ended:
+            raise RuntimeError("the operation is already completed or released")
+        self._ended = True
+        return self.claim
 
 
 _current: ContextVar[BaseClaim | None] = ContextVar("onceward_claim", default=None)

@@ -18,6 +18,7 @@ from ._acquire import Acquired, Done, Granted, acquire, request_of, seen_of, was
 from ._blocking import Calls
 from ._claims import (
     BaseClaim,
+    BaseScope,
     enter_claim,
     granted_ref,
     hold,
@@ -91,19 +92,11 @@ class Claim(BaseClaim):
         return self._lost.wait(timeout_s)
 
 
-class ClaimScope(Generic[T]):
+class ClaimScope(BaseScope[Claim], Generic[T]):
     """The claim of a ``with`` block.
 
     ``replayed`` says whether the operation was done before, with ``value``.
     """
-
-    def __init__(self, claim: Claim | None, value: Any = None) -> None:
-        #: The claim; None if the operation was done before.
-        self.claim = claim
-        self.replayed = claim is None
-        #: The value that was stored, before or by ``complete``.
-        self.value = value
-        self._ended = False
 
     def complete(self, value: T) -> T:
         """Stores the value, once. Returns it as a duplicate will get it. :raises CompletionError:"""
@@ -116,12 +109,6 @@ class ClaimScope(Generic[T]):
         """Gives the claim up before its effect: a retry runs at once."""
         claim = self._end()
         claim._client._calls.drive(claim._held.release(NoEffectError()))
-
-    def _end(self) -> Claim:
-        if self.claim is None or self._ended:
-            raise RuntimeError("the operation is already completed or released")
-        self._ended = True
-        return self.claim
 
 
 class Once(Protocol):

@@ -8,7 +8,7 @@ in its own way, so that the rules about leases and retries are written once.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Generator
+from collections.abc import Awaitable, Callable, Generator
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -55,8 +55,41 @@ class Settle:
     calls: list[Any]
 
 
+S = TypeVar("S")
 T = TypeVar("T")
 Flow = Generator[Call | Sleep | Settle, Any, T]
+
+
+def drive_steps(steps: Generator[S, Any, T], perform: Callable[[S], Any]) -> T:
+    """Performs the steps of a generator, which gets the result of each, or its error. Returns its value."""
+    try:
+        step = next(steps)
+        while True:
+            try:
+                result = perform(step)
+            except BaseException as error:
+                step = steps.throw(error)
+            else:
+                step = steps.send(result)
+    except StopIteration as end:
+        value: T = end.value
+        return value
+
+
+async def drive_awaiting(steps: Generator[S, Any, T], perform: Callable[[S], Awaitable[Any]]) -> T:
+    """Does what ``drive_steps`` does, with steps that are awaited."""
+    try:
+        step = next(steps)
+        while True:
+            try:
+                result = await perform(step)
+            except BaseException as error:
+                step = steps.throw(error)
+            else:
+                step = steps.send(result)
+    except StopIteration as end:
+        value: T = end.value
+        return value
 
 
 def retrying(make: Callable[[], Call], give_up_at_ms: float) -> Flow[Any]:

@@ -9,12 +9,8 @@ from collections.abc import Callable
 from ._errors import OncewardError
 from ._finish import Held
 from ._flow import duration_ms
-from ._lease import Lease, lease_now_ms
+from ._lease import MAX_LOOK_INTERVAL_MS, Lease, lease_now_ms
 from .v1.idempotency_pb2 import ExtendLeaseResponse
-
-#: Timers may stop while a machine is suspended: a lease that ended meanwhile is noticed within this
-#: time.
-_MAX_LOOK_INTERVAL_MS = 1000
 
 #: Starts a call, and tells its answer or error later, from any thread.
 Send = Callable[[Held, Callable[["ExtendLeaseResponse | OncewardError"], None]], None]
@@ -65,7 +61,7 @@ class Heartbeats:
             with self._changed:
                 if not self._held:
                     # A thread that has nothing to do ends; the next claim starts another one.
-                    self._wait(_MAX_LOOK_INTERVAL_MS)
+                    self._wait(MAX_LOOK_INTERVAL_MS)
                     if not self._held:
                         self._thread = None
                         return
@@ -74,7 +70,7 @@ class Heartbeats:
                 self._heartbeat(held, lease)
             with self._changed:
                 next_at_ms = min((lease.next_at_ms() for lease in self._held.values()), default=math.inf)
-                delay_ms = min(_MAX_LOOK_INTERVAL_MS, max(0.0, next_at_ms - lease_now_ms()))
+                delay_ms = min(MAX_LOOK_INTERVAL_MS, max(0.0, next_at_ms - lease_now_ms()))
                 if self._held and delay_ms > 0:
                     self._wait(delay_ms)
 

@@ -21,7 +21,7 @@ _CROCKFORD = "0123456789abcdefghjkmnpqrstvwxyz"
 _GREGORIAN_EPOCH_MS = 12_219_292_800_000
 #: The timestamps of versions 1 and 6 count units of 100 ns.
 _TICKS_PER_MS = 10_000
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 #: The end of the year 9999.
 _MAX_TIME_MS = 253_402_300_799_999
 
@@ -40,7 +40,7 @@ def key_time(key: str) -> datetime | None:
     made_ms = _key_ms(key)
     if made_ms is None or made_ms > _MAX_TIME_MS:
         return None
-    return _EPOCH + timedelta(milliseconds=made_ms)
+    return EPOCH + timedelta(milliseconds=made_ms)
 
 
 def _key_ms(key: str) -> int | None:

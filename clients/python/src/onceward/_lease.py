@@ -23,6 +23,8 @@ _RETRY_FRACTION = 0.1
 _ANSWER_FRACTION = 0.25
 _MIN_ANSWER_MS = 1000
 _MIN_INTERVAL_MS = 20
+#: Timers may stop while a machine is suspended: a lease that ended meanwhile is noticed within this time.
+MAX_LOOK_INTERVAL_MS = 1000
 #: A jump of the wall clock against the monotonic one counts as a suspension of the machine from this length
 #: on.
 _MIN_SUSPENSION_MS = 50

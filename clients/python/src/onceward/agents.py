@@ -37,6 +37,7 @@ from ._client import Onceward
 from ._errors import CompletionError, OncewardError
 from ._fingerprint import fingerprint_of
 from ._finish import ClaimAbandoned, judge
+from ._flow import drive_awaiting, drive_steps
 from ._functions import is_coroutine_function, refuse_deferred_function
 from ._keytime import key_time
 from ._limits import MAX_KEY_BYTES
@@ -163,8 +164,8 @@ class AgentRun:
 
     def _drive(self, steps: _Steps[T]) -> Any:
         if self.is_asyncio:
-            return _drive_awaiting(steps)
-        return _drive_blocking(steps)
+            return drive_awaiting(steps, _awaited)
+        return drive_steps(steps, lambda work: work())
 
     def _call(self, call: ToolCall, fn: Callable[[Any], Any]) -> _Steps[Any]:
         violations = text_violations("tool", call.tool, 1, MAX_KEY_BYTES)
@@ -478,36 +479,9 @@ def _run_tool(claim: Any, fn: Callable[[Any], Any]) -> _Steps[Any]:
     return value
 
 
-def _drive_blocking(steps: _Steps[T]) -> T:
-    try:
-        work = next(steps)
-        while True:
-            try:
-                result = work()
-            except BaseException as error:
-                work = steps.throw(error)
-            else:
-                work = steps.send(result)
-    except StopIteration as end:
-        value: T = end.value
-        return value
-
-
-async def _drive_awaiting(steps: _Steps[T]) -> T:
-    try:
-        work = next(steps)
-        while True:
-            try:
-                result = work()
-                if inspect.isawaitable(result):
-                    result = await result
-            except BaseException as error:
-                work = steps.throw(error)
-            else:
-                work = steps.send(result)
-    except StopIteration as end:
-        value: T = end.value
-        return value
+async def _awaited(work: Callable[[], Any]) -> Any:
+    result = work()
+    return await result if inspect.isawaitable(result) else result
 
 
 def _as_json(arguments: dict[str, Any]) -> object:

@@ -18,6 +18,7 @@ from ._acquire import Acquired, Done, Granted, Unguarded, acquire, was_seen
 from ._awaiting import Calls
 from ._claims import (
     BaseClaim,
+    BaseScope,
     enter_claim,
     granted_ref,
     hold,
@@ -32,7 +33,7 @@ from ._finish import Held, finish
 from ._flow import Flow, duration_ms
 from ._functions import refuse_deferred, refuse_deferred_function
 from ._homes import Homes
-from ._lease import Lease, lease_now_ms, now_ms
+from ._lease import MAX_LOOK_INTERVAL_MS, Lease, lease_now_ms, now_ms
 from ._options import (
     DEFAULT_TIMEOUT_MS,
     DEFAULT_WAIT_MS,
@@ -59,9 +60,6 @@ P = ParamSpec("P")
 
 #: How long functions may take to end once ``close`` has told them to.
 _CLOSING_GRACE_S = 1
-#: Timers may stop while a machine is suspended: a lease that ended meanwhile is noticed within this
-#: time.
-_MAX_LOOK_INTERVAL_MS = 1000
 #: A second heartbeat would have been due.
 _LATE_FRACTION = 1 / 3
 #: Less is usual on a machine that is busy.
@@ -109,19 +107,11 @@ class Claim(BaseClaim):
         await self._lost.wait()
 
 
-class ClaimScope:
+class ClaimScope(BaseScope[Claim]):
     """The claim of an ``async with`` block.
 
     ``replayed`` says whether the operation was done before, with ``value``.
     """
-
-    def __init__(self, claim: Claim | None, value: Any = None) -> None:
-        #: The claim; None if the operation was done before.
-        self.claim = claim
-        self.replayed = claim is None
-        #: The value that was stored, before or by ``complete``.
-        self.value = value
-        self._ended = False
 
     async def complete(self, value: Any) -> Any:
         """Stores the value, once. Returns it as a duplicate will get it. :raises CompletionError:"""
@@ -133,12 +123,6 @@ class ClaimScope:
         """Gives the claim up before its effect: a retry runs at once."""
         claim = self._end()
         await claim._client._shielded(claim._held.release(NoEffectError()))
-
-    def _end(self) -> Claim:
-        if self.claim is None or self._ended:
-            raise RuntimeError("the operation is already completed or released")
-        self._ended = True
-        return self.claim
 
 
 class Onceward:
@@ -371,7 +355,7 @@ class Onceward:
         while True:
             if lease.due():
                 heartbeats = {asyncio.ensure_future(self._heartbeat(held, lease))}
-            delay_ms = min(_MAX_LOOK_INTERVAL_MS, max(0.0, lease.next_at_ms() - lease_now_ms()))
+            delay_ms = min(MAX_LOOK_INTERVAL_MS, max(0.0, lease.next_at_ms() - lease_now_ms()))
             looks_at_ms = now_ms() + delay_ms
             # The end of a heartbeat changes when the next one is due.
             if heartbeats:

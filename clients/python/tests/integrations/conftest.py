@@ -6,12 +6,16 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import django
 import pytest
 import redis
 from django.conf import settings
+
+from onceward.testing import TestingOnceward, TestingPolicy
 
 _STARTS_WITHIN_S = 30
 
@@ -55,9 +59,26 @@ def rabbitmq_url() -> str:
 @pytest.fixture(scope="session")
 def configured_django() -> None:
     """Configures Django, whose settings are those of the process."""
-    views = "test_django"
+    views = "guarded_apis"
     settings.configure(ROOT_URLCONF=views, MIDDLEWARE=[f"{views}.idempotency"], ALLOWED_HOSTS=["*"])
     django.setup()
+
+
+@pytest.fixture(params=["fastapi", "django"])
+def start(request: pytest.FixtureRequest, configured_django: None) -> Any:
+    """Returns what begins an API behind a guard, and behind a second one if a namespace is ``around``."""
+    import guarded_apis
+
+    @contextmanager
+    def begin(
+        policy: TestingPolicy | None = None, around: str | None = None, **options: Any
+    ) -> Iterator[Any]:
+        guards = [options, {"namespace": around}] if around else [options]
+        with TestingOnceward(policy=policy) as testing:
+            with getattr(guarded_apis, request.param)(testing, *guards) as api:
+                yield api
+
+    return begin
 
 
 @pytest.fixture

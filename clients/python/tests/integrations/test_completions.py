@@ -126,14 +126,6 @@ def test_sqlalchemy_commits_the_effect_and_the_completion_together(
     assert _orders() == ["taken"]
 
 
-def test_a_completion_that_was_committed_before_a_crash_is_delivered_once(testing: TestingOnceward) -> None:
-    _crash_after_commit(testing)
-    testing.advance(3_600_000)
-    assert _deliver(testing) == (1, 0, 0)
-    assert _deliver(testing) == (0, 0, 0)
-    assert testing.onceward.run("orders", "order-1", lambda _: "again") == "taken"
-
-
 def test_an_attempt_that_takes_over_a_committed_effect_delivers_it(testing: TestingOnceward) -> None:
     _crash_after_commit(testing, "before the crash")
     testing.advance(30_000)

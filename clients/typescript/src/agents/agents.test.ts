@@ -1,4 +1,6 @@
-import { expect, onTestFinished, test, vi } from "vitest";
+import { expect, test, vi } from "vitest";
+import { granted } from "../../../../test/support/calls/records.ts";
+import { newTesting } from "../../../../test/support/calls/testing.ts";
 import {
   type AgentRunOptions,
   aiSdkTools,
@@ -11,15 +13,13 @@ import {
   type ToolCall,
 } from "../agents.ts";
 import { type Claim, createOnceward, newKey, TerminalError } from "../index.ts";
-import { createTestingOnceward, type TestingOnceward } from "../testing.ts";
+import type { TestingOnceward } from "../testing.ts";
 
 const refund: ToolCall = { tool: "refund", step: 1, input: { order: "7", cents: 500 } };
 const other: ToolCall = { ...refund, input: { order: "8", cents: 900 } };
 
-function newTesting(onLeaseExpiry: "HOLD" | "RECLAIM" = "RECLAIM"): TestingOnceward {
-  const testing = createTestingOnceward({ policy: { onLeaseExpiry } });
-  onTestFinished(() => testing.onceward.close({ timeoutMs: 0 }));
-  return testing;
+function underPolicy(onLeaseExpiry: "HOLD" | "RECLAIM"): TestingOnceward {
+  return newTesting({ policy: { onLeaseExpiry } });
 }
 
 /** Returns the run as a new process resumes it. */
@@ -64,14 +64,14 @@ test("a repeated step gets the stored values, in any order of its calls, and wit
 test("a nested run of an operation in progress is the tool's own error; the tool runs again", async () => {
   const testing = newTesting();
   const nested = { namespace: "charges", key: "order-7", waitMs: 0 };
-  const { outcome } = await testing.onceward.calls.claim({ namespace: "charges", key: "order-7" });
+  const { fencingToken } = granted(
+    await testing.onceward.calls.claim({ namespace: "charges", key: "order-7" }),
+  );
   const tool = vi.fn(() => testing.onceward.run(nested, () => "charged"));
   await expect(resume(testing).call(refund, tool)).rejects.toMatchObject({
     name: "InProgressError",
     claim: { key: "order-7" },
   });
-  if (outcome.case !== "claimed") throw new Error(`the claim is answered with ${outcome.case}`);
-  const { fencingToken } = outcome.value;
   await testing.onceward.calls.release({ namespace: "charges", key: "order-7", fencingToken });
   expect(await resume(testing).call(refund, tool)).toBe("charged");
 });
@@ -157,8 +157,7 @@ test("a tool gets the derived key in its own argument, instead of what the model
 });
 
 test("a namespace that requires times gets the run's or its id's; without either nothing runs", async () => {
-  const testing = createTestingOnceward({ policy: { lateKeys: "REQUIRE_TIME" } });
-  onTestFinished(() => testing.onceward.close());
+  const testing = newTesting({ policy: { lateKeys: "REQUIRE_TIME" } });
   const tool = vi.fn(() => "refunded");
   const begun = { runCreatedAt: new Date() };
   expect(await resume(testing, begun).call(refund, tool)).toBe("refunded");
@@ -197,7 +196,7 @@ test("a model that changes the arguments in a repeated step is told so, and noth
 test.each(["HOLD", "RECLAIM"] as const)(
   "with policy %s, a call whose process died is not repeated, in its step or a later one",
   async (policy) => {
-    const testing = newTesting(policy);
+    const testing = underPolicy(policy);
     await crash(testing, refund);
     const tool = vi.fn();
     for (let restarts = 0; restarts < 2; restarts++) {
@@ -229,7 +228,7 @@ test("an outage does not make a call with an unknown outcome a new one in a late
 test.each(["HOLD", "RECLAIM"] as const)(
   "with policy %s, a call whose outcome is found out gets its value, or runs",
   async (policy) => {
-    const testing = newTesting(policy);
+    const testing = underPolicy(policy);
     await crash(testing, refund);
     await crash(testing, { ...refund, step: 2 });
     const tool = vi.fn(() => "refunded now");
@@ -245,18 +244,18 @@ test.each(["HOLD", "RECLAIM"] as const)(
 );
 
 test("a call whose record another caller has released runs again", async () => {
-  const testing = newTesting("HOLD");
+  const testing = underPolicy("HOLD");
   await crash(testing, refund);
   const record = { namespace: "agent-tools", key: "run-1:1:refund" };
   // As an administrator releases it, who found out that nothing happened.
-  const { outcome } = await testing.onceward.api.claim({ ...record, owner: "person", acceptAmbiguous: true });
-  if (outcome.case !== "claimed") throw new Error(`the claim is answered with ${outcome.case}`);
-  await testing.onceward.api.release({ ...record, fencingToken: outcome.value.fencingToken });
+  const { api } = testing.onceward;
+  const found = granted(await api.claim({ ...record, owner: "person", acceptAmbiguous: true }));
+  await api.release({ ...record, fencingToken: found.fencingToken });
   expect(await resume(testing).call(refund, () => "refunded")).toBe("refunded");
 });
 
 test("a call whose process died before the tool began runs again, also with policy HOLD", async () => {
-  const testing = newTesting("HOLD");
+  const testing = underPolicy("HOLD");
   for (const rpc of ["extendLease", "release"] as const) testing.faults.failNext(rpc, "NAMESPACE_DENIED");
   const tool = vi.fn(() => "refunded");
   await expect(resume(testing).call(refund, tool)).rejects.toMatchObject({ reason: "NAMESPACE_DENIED" });
@@ -279,7 +278,7 @@ test.each<[string, (testing: TestingOnceward) => Promise<unknown>]>([
     },
   ],
 ])("a call whose outcome %s left unknown does not run", async (_, attempt) => {
-  const testing = newTesting("HOLD");
+  const testing = underPolicy("HOLD");
   // This failure says nothing about later attempts.
   await expect(resume(testing).call(byOrder, () => Promise.reject(new Error("down")))).rejects.toThrow(
     "down",

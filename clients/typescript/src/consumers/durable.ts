@@ -11,7 +11,6 @@ export interface DurableContext {
 /** The context of a handler, in a durable execution or not. */
 export type AnyContext = LambdaContext | DurableContext;
 
-/** The options of one attempt to run. */
 interface AttemptOptions {
   readonly signal: AbortSignal;
   readonly claimId?: string;

@@ -1,4 +1,5 @@
 import { expect, onTestFinished, test, vi } from "vitest";
+import { newTesting } from "../../../../test/support/calls/testing.ts";
 import {
   type Claim,
   createOnceward,
@@ -6,6 +7,7 @@ import {
   happened,
   InProgressError,
   OncewardError,
+  OutcomeUnknownError,
 } from "../index.ts";
 import type { Runner } from "../run/client.ts";
 import { createTestingOnceward } from "../testing.ts";
@@ -41,8 +43,11 @@ test.each([
 });
 
 test("at most once, a message whose function threw has failed, and its repeat is a duplicate", async () => {
-  const { onceward } = createTestingOnceward();
-  onTestFinished(() => onceward.close());
+  const { onceward } = newTesting();
+  const errors: Record<string, Error> = {
+    bad: new Error("declined"),
+    slow: new OutcomeUnknownError("no answer"),
+  };
   const options = {
     namespace: "events",
     mode: "at-most-once",
@@ -50,18 +55,17 @@ test("at most once, a message whose function threw has failed, and its repeat is
     onDelivery: () => {},
   } as const;
   const handle = createHandler(onceward, options, String, (key) =>
-    key === "bad" ? Promise.reject(new Error("declined")) : key,
+    key in errors ? Promise.reject(errors[key]) : key,
   );
   const kinds = [];
-  for (const key of ["good", "good", "bad", "bad"]) kinds.push((await handle(key)).kind);
-  expect(kinds).toEqual(["processed", "duplicate", "failed", "duplicate"]);
+  for (const key of ["good", "bad", "slow"]) kinds.push((await handle(key)).kind, (await handle(key)).kind);
+  expect(kinds).toEqual(["processed", "duplicate", "failed", "duplicate", "failed", "duplicate"]);
   const both = { ...options, resolve: () => didNotHappen() };
   expect(() => createHandler(onceward, both, String, String)).toThrow("resolve does not combine with mode");
 });
 
 test("a message whose effect resolve found is a duplicate with its value, and does not run again", async () => {
-  const { onceward, clock } = createTestingOnceward({ policy: { onLeaseExpiry: "HOLD" } });
-  onTestFinished(() => onceward.close());
+  const { onceward, clock } = newTesting({ policy: { onLeaseExpiry: "HOLD" } });
   await onceward.api.claim({ namespace: "charges", key: "order-1", owner: "dying" });
   clock.advance(60_000);
   const fn = vi.fn();
@@ -72,17 +76,12 @@ test("a message whose effect resolve found is a duplicate with its value, and do
   expect(fn).not.toHaveBeenCalled();
 });
 
-test("an operation fails permanently after 20 attempts by default", async () => {
-  const { onceward } = createTestingOnceward();
-  onTestFinished(() => onceward.close());
+test("a repeat of an effect whose value was not stored is a duplicate", async () => {
+  const { onceward } = newTesting();
   const options = { namespace: "charges", onDelivery: () => {} };
-  const handle = createHandler(
-    onceward,
-    options,
-    (message: string) => message,
-    () => Promise.reject(new Error("declined")),
-  );
-  const kinds: string[] = [];
-  for (let delivery = 0; delivery < 21; delivery++) kinds.push((await handle("order-1")).kind);
-  expect(kinds).toEqual([...Array.from({ length: 19 }, () => "released"), "failed", "duplicate"]);
+  const handle = createHandler<string, unknown>(onceward, options, String, () => 1n);
+  expect([await handle("order-1"), await handle("order-1")]).toMatchObject([
+    { kind: "processed", value: 1n },
+    { kind: "duplicate", value: undefined },
+  ]);
 });

@@ -9,7 +9,7 @@ import { classOf } from "../errors/mapping.ts";
 import { checkFunction, refusedField } from "../errors/violations.ts";
 import { ReasonClass } from "../gen/onceward/v1/facts_pb.ts";
 import { keyTime } from "../keys/key-time.ts";
-import type { Claim } from "../run/claim.ts";
+import { type Claim, RecordedClaim, type RunningClaim } from "../run/claim.ts";
 import type { Runner } from "../run/client.ts";
 import { callHook, Warnings } from "../run/events.ts";
 import type { Jsonify } from "../run/jsonify.ts";
@@ -110,13 +110,13 @@ async function attempt<Value>(
   try {
     return await fn();
   } catch (error) {
+    if (claim instanceof RecordedClaim) throw terminalFrom(error);
     // A function that may have had its effect has not failed.
     if (claim.attempt < maxAttempts || judgeUnder(claim, error) !== "release") throw error;
     throw terminalFrom(error);
   }
 }
 
-/** What names a message's operation. */
 type Name = Pick<RunOptions, "key" | "fingerprint" | "keyCreatedAt">;
 
 /** Returns the names of a message's operation; if it can't be claimed, the error, and its key if that is known. */
@@ -164,7 +164,8 @@ function withoutRunning(key: string, error: unknown, { redeliverAfterMs }: Redel
 /** Returns the outcome if the function was called. A CompletionError of a nested run says nothing about this claim. */
 function afterRunning<Value>(claim: Claim, error: unknown, redelivery: Redelivery): Delivery<Value> {
   const { key, attempt } = claim;
-  if (error instanceof TerminalError) return { kind: "failed", key, error };
+  const { unknownBecause }: Claim & Partial<RunningClaim> = claim;
+  if (error instanceof TerminalError && unknownBecause === undefined) return { kind: "failed", key, error };
   if (!(error instanceof CompletionError && isAbout(error, claim))) {
     return { kind: "released", key, error, delayMs: backoffAfter(redelivery, attempt) };
   }

@@ -15,7 +15,6 @@ const SECRET = "a secret of tests";
 const signatureOf = (id: string, timestamp: string, body: string) =>
   `v1,${createHmac("sha256", SECRET).update(`${id}.${timestamp}.${body}`).digest("base64")}`;
 
-/** The error of the library standardwebhooks. */
 class WebhookVerificationError extends Error {
   override readonly name = "WebhookVerificationError";
 }

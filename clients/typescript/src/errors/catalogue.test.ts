@@ -15,10 +15,3 @@ test.each(ErrorReasonSchema.values.slice(1))(
     expect(error.constructor).toBe((published as unknown as Record<string, unknown>)[error.name]);
   },
 );
-
-test("a newer service's reason is passed on", () => {
-  expect(errorOf("MOON_PHASE", "not tonight", {})).toMatchObject({
-    name: "OncewardError",
-    reason: "MOON_PHASE",
-  });
-});

@@ -1,6 +1,5 @@
 import { type CatalogueReason, type ErrorDetails, OncewardError } from "./errors.ts";
 
-/** The error class of one reason. */
 interface ErrorClass<R extends CatalogueReason> {
   readonly reason: R;
   new (message: string, facts?: ErrorDetails): OncewardError & { readonly reason: R };

@@ -21,5 +21,4 @@ export function sendFinal(response: ServerResponse, { status, headers, body }: W
   overrides.define("write", { value: () => true, writable: true });
 }
 
-/** The methods that return the response. */
 const CHAINABLE = ["setHeader", "setHeaders", "appendHeader", "writeHead", "end", "destroy"] as const;

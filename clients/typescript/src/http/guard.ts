@@ -28,13 +28,7 @@ import {
 } from "./problems.ts";
 import type { Wire } from "./profiles.ts";
 import { contentOfBody, jsonIn } from "./request-content.ts";
-import {
-  type Headers,
-  isFinalStatus,
-  pickHeaders,
-  responseCodec,
-  type WholeResponse,
-} from "./whole-response.ts";
+import { type Headers, isFinalStatus, pickHeaders, type WholeResponse } from "./whole-response.ts";
 
 /** A request, independent of the framework. */
 export interface GuardedRequest<Native> {
@@ -170,7 +164,7 @@ export function createGuard<Native extends object>(
       key: joinKey(...endpointOf(policy, request), callerOf(policy.caller, native), key),
       keyCreatedAt: keyTime(key),
       fingerprint,
-      codec: responseCodec,
+      codec: policy.codec,
       resolve: resolveFor(native, storing(policy)),
       signal: request.signal,
     };

@@ -5,9 +5,10 @@ import { OutcomeUnknownError } from "../http.ts";
 import { ResponseDestroyed } from "./guard.ts";
 import { HeldResponse } from "./held-response.ts";
 
-/** Creates a request as in functions as a service, where the connection is an object that is not a socket. */
-function requestWithoutSocket() {
+/** Holds a response as in functions as a service, where the connection is an object that is not a socket. */
+function holdWithoutSocket() {
   const sent: string[] = [];
+  const destroySocket = vi.fn();
   const connection = {
     writable: true,
     _writableState: {},
@@ -16,16 +17,16 @@ function requestWithoutSocket() {
     cork: () => {},
     uncork: () => {},
     write: (chunk: string | Uint8Array) => sent.push(chunk.toString()) > 0,
+    destroy: destroySocket,
   } as unknown as Socket;
   const request = new IncomingMessage(connection);
   const response = new ServerResponse(request);
   response.assignSocket(connection);
-  return { request, response, sent };
+  return { held: new HeldResponse(request, response), response, sent, destroySocket };
 }
 
 test("a response is held back also if its connection is not a socket", async () => {
-  const { request, response, sent } = requestWithoutSocket();
-  const held = new HeldResponse(request, response);
+  const { held, response, sent } = holdWithoutSocket();
   response.write("char");
   response.end("ged");
   const { status, body } = await held.handled;
@@ -36,10 +37,7 @@ test("a response is held back also if its connection is not a socket", async () 
 });
 
 test("a destroyed response looks destroyed at once, takes no data, and is destroyed if abandoned", async () => {
-  const { request, response, sent } = requestWithoutSocket();
-  const destroySocket = vi.fn();
-  Object.assign(request.socket, { destroy: destroySocket });
-  const held = new HeldResponse(request, response);
+  const { held, response, sent, destroySocket } = holdWithoutSocket();
   response.write("char");
   response.destroy();
   await expect(held.handled).rejects.toBeInstanceOf(ResponseDestroyed);
@@ -55,10 +53,7 @@ test("a destroyed response looks destroyed at once, takes no data, and is destro
 });
 
 test("a response destroyed after an unknown outcome is replaced, and its connection stays", async () => {
-  const { request, response, sent } = requestWithoutSocket();
-  const destroySocket = vi.fn();
-  Object.assign(request.socket, { destroy: destroySocket });
-  const held = new HeldResponse(request, response);
+  const { held, response, sent, destroySocket } = holdWithoutSocket();
   const unknown = new OutcomeUnknownError("the bank timed out");
   response.writeHead(500, "Failed", { "content-length": "9", "x-error": "yes" });
   response.write("half of");

@@ -12,7 +12,6 @@ const headers = { "idempotency-key": "order-1" };
 
 /** An event of payload 1.0, which load balancers send, too. */
 const v1 = (more: object = {}) => ({ httpMethod: "POST", path: "/charges", headers, body: "{}", ...more });
-/** An event of payload 2.0. */
 const v2 = ({
   method = "POST",
   ...more
@@ -133,15 +132,4 @@ test("a function that can't know whether it had its effect keeps its claim", asy
   }
   expect(problems).toEqual(["409 ambiguous", "409 in-progress", "409 ambiguous"]);
   expect(fn).toHaveBeenCalledOnce();
-});
-
-test("a result without a status is the function's error; options are checked at creation", async () => {
-  const { send, testing } = begin(() => ({ body: "charged" }) as HttpResult);
-  await expect(send(v2())).rejects.toThrow("must return an object with a statusCode");
-  expect(() => lambdaHttpOnce(testing.onceward, options, undefined as never)).toThrow(
-    "fn must be a function",
-  );
-  expect(() => lambdaHttpOnce(testing.onceward, { ...options, namespace: "Charges" }, charged)).toThrow(
-    "namespace",
-  );
 });

@@ -6,7 +6,6 @@ import type { WholeResponse } from "./whole-response.ts";
 type Values = Readonly<Record<string, string | undefined>>;
 type MultiValues = Readonly<Record<string, readonly string[] | undefined>>;
 
-/** The members of an event that all forms have. */
 interface AnyEvent {
   readonly headers?: Values | null | undefined;
   readonly body?: string | null | undefined;

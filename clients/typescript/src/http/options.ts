@@ -1,5 +1,6 @@
 import type { Violation } from "../errors/errors.ts";
 import { checkText, refusedField, throwIfAny } from "../errors/violations.ts";
+import type { Codec } from "../run/codec.ts";
 import {
   type AdapterRunOptions,
   checkGuardOptions,
@@ -10,6 +11,7 @@ import type { ResolveFor } from "../run/resolution.ts";
 import { MAX_KEY_BYTES, MAX_TIMER_MS } from "../wire/limits.ts";
 import type { Problem, ProblemBody } from "./problems.ts";
 import { type HttpProfile, PROFILES, type Wire, wireOf } from "./profiles.ts";
+import { markCodec, responseCodec, type WholeResponse } from "./whole-response.ts";
 
 /** A handler's whole response, as `stores` judges it. */
 export interface HandlerResponse {
@@ -78,7 +80,7 @@ export interface HttpOptions<Native> extends AdapterRunOptions {
    * error (`onError`). Called for statuses from 200 on; if it throws, the outcome is unknown. Default: `true` below 500, except 401, 408,
    * 425 and 429, which ask for another attempt; `unknown` for 502, 504, and 503 without Retry-After, with which a gateway or a time limit
    * answers while the handler may still run. The refusal of another guard within the handler, or of a service whose response the handler
-   * passes on with its header Link, is never stored. `mark`: of what the default stores, only that it happened is kept, such as of a
+   * passes on with its header Link, is never stored. `mark`: of a response below 400, only that it happened is kept, such as of a
    * secret that is shown once; duplicates are answered with 410, `result-gone`.
    */
   readonly stores?: Stores | "mark";
@@ -120,6 +122,7 @@ export interface HttpPolicy<Native> {
   readonly required: boolean;
   readonly fingerprint: ((request: Native) => unknown) | undefined;
   readonly stores: Stores;
+  readonly codec: Codec<WholeResponse>;
   readonly resolve: ResolveFor<Native> | undefined;
   readonly replayHeaders: ReadonlySet<string>;
   readonly abandonAfterMs: number;
@@ -190,7 +193,8 @@ export function httpPolicy<Native>(options: HttpOptions<Native>): HttpPolicy<Nat
   if (documentation !== undefined && !isLink(documentation))
     throw refusedField("documentation", "must be an absolute URL of http or https");
   return {
-    run: { ...pickRunOptions(options), waitMs },
+    run: { ...pickRunOptions({ ...options, stores: undefined }), waitMs },
+    codec: options.stores === "mark" ? markCodec : responseCodec,
     caller,
     operation: checkedOperation(options, wire),
     header: checkedHeader(options),

@@ -1,30 +1,29 @@
-import { expect, onTestFinished, test } from "vitest";
-import { formatIdempotencyKey, withIdempotencyKeys } from "../http.ts";
+import { expect, test } from "vitest";
+import { newTesting } from "../../../../test/support/calls/testing.ts";
+import { formatIdempotencyKey, type OutgoingOptions, withIdempotencyKeys } from "../http.ts";
 import type { Claim } from "../run/claim.ts";
-import { createTestingOnceward } from "../testing.ts";
 
 const BANK = "https://bank.example.com/v1/charges";
 const POST = { method: "POST", body: "{}", redirect: "error", headers: { "x-trace": "1" } } as const;
 
-/** Sends a call, and returns the request that was sent. */
-async function sent(...call: Parameters<typeof fetch>): Promise<Request> {
+type Call = [input: Request | URL | string, init?: RequestInit | undefined, options?: OutgoingOptions];
+
+async function sent(...[input, init, options]: Call): Promise<Request> {
   let request: Request | undefined;
-  await withIdempotencyKeys(async (input, init) => {
-    request = new Request(input, init);
+  const note: typeof fetch = async (...call) => {
+    request = new Request(...call);
     return new Response();
-  })(...call);
+  };
+  await withIdempotencyKeys(note, options)(input, init);
   return request as Request;
 }
 
-async function keyOf(...call: Parameters<typeof fetch>): Promise<string | null> {
+async function keyOf(...call: Call): Promise<string | null> {
   return (await sent(...call)).headers.get("idempotency-key");
 }
 
-/** Calls a function under the claim of an order. */
 async function withinRun(fn: (claim: Claim) => Promise<void>): Promise<void> {
-  const testing = createTestingOnceward();
-  onTestFinished(() => testing.onceward.close());
-  await testing.onceward.run({ namespace: "orders", key: "order-1" }, fn);
+  await newTesting().onceward.run({ namespace: "orders", key: "order-1" }, fn);
 }
 
 test("a call has the key of its claim, method, host and path, and is otherwise unchanged", async () => {
@@ -41,16 +40,8 @@ test("a call has the key of its claim, method, host and path, and is otherwise u
 
 test("a call may have a name of its own", async () => {
   await withinRun(async (claim) => {
-    const keys: (string | null)[] = [];
-    const note: typeof fetch = async (_, init) => {
-      keys.push(new Headers(init?.headers).get("idempotency-key"));
-      return new Response();
-    };
-    await withIdempotencyKeys(note, { name: ({ method, url }) => `${method} ${url.search}` })(
-      `${BANK}?2`,
-      POST,
-    );
-    expect(keys).toEqual([formatIdempotencyKey(claim.deriveKey("POST ?2"))]);
+    const key = await keyOf(`${BANK}?2`, POST, { name: ({ method, url }) => `${method} ${url.search}` });
+    expect(key).toBe(formatIdempotencyKey(claim.deriveKey("POST ?2")));
   });
 });
 

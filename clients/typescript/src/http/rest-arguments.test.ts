@@ -1,10 +1,9 @@
-import { expect, expectTypeOf, onTestFinished, test, vi } from "vitest";
+import { expect, expectTypeOf, test, vi } from "vitest";
+import { newTesting } from "../../../../test/support/calls/testing.ts";
 import { idempotent } from "../http.ts";
-import { createTestingOnceward } from "../testing.ts";
 
 test("a platform's arguments after the request reach the handler, guarded or not", async () => {
-  const { onceward } = createTestingOnceward();
-  onTestFinished(() => onceward.close());
+  const { onceward } = newTesting();
   const handler = vi.fn(async (_request: Request, _claim: unknown, env: { name: string }, ctx: symbol) =>
     Response.json([env.name, typeof ctx]),
   );

@@ -1,5 +1,6 @@
 import { OncewardError } from "../errors/errors.ts";
 import type { Codec, EncodedValue } from "../run/codec.ts";
+import { MARKED } from "../run/result-codec.ts";
 import { utf8Length } from "../wire/bytes.ts";
 import {
   MAX_CONTENT_TYPE_BYTES,
@@ -66,6 +67,15 @@ export const responseCodec: Codec<WholeResponse> = {
     }
     return { status, headers, body: payload };
   },
+};
+
+/** As `responseCodec`; of a response below 400, stores only that it was sent. A refusal has no secret, and was not carried out. */
+export const markCodec: Codec<WholeResponse> = {
+  encode: (response) => (response.status < 400 ? MARKED : responseCodec.encode(response)),
+  decode: (stored) =>
+    stored.metadata === MARKED.metadata
+      ? { status: 200, headers: {}, body: undefined }
+      : responseCodec.decode(stored),
 };
 
 function tooLarge(what: string, maxBytes: number): OncewardError {

@@ -47,36 +47,27 @@ export async function sweep(
   checkWhole(violations, "olderThanMs", olderThanMs, Number.MAX_SAFE_INTEGER);
   checkWhole(violations, "limit", limit, MAX_LIMIT);
   throwIfAny(violations);
-  const params = [String(olderThanMs), String(limit)];
-  const inbox = await database(
-    `with old as materialized (
-       select consumer, key
-         from onceward_inbox
-        where received_at < now() - $1::text::float8 * interval '1 millisecond'
-        order by received_at
-        limit $2::text::int
-          for update skip locked
-     )
-     delete from onceward_inbox i using old
-      where i.consumer = old.consumer and i.key = old.key
-     returning i.key`,
-    params,
-  );
-  const completions = await database(
-    `with old as materialized (
-       select namespace, key
-         from onceward_completions
-        where delivered_at < now() - $1::text::float8 * interval '1 millisecond'
-        order by delivered_at
-        limit $2::text::int
-          for update skip locked
-     )
-     delete from onceward_completions c using old
-      where c.namespace = old.namespace and c.key = old.key
-     returning c.key`,
-    params,
-  );
-  return { inbox: inbox.length, completions: completions.length };
+  const deleteOld = async (table: string, name: string, age: string) => {
+    const deleted = await database(
+      `with old as materialized (
+         select ${name}, key
+           from ${table}
+          where ${age} < now() - $1::text::float8 * interval '1 millisecond'
+          order by ${age}
+          limit $2::text::int
+            for update skip locked
+       )
+       delete from ${table} t using old
+        where t.${name} = old.${name} and t.key = old.key
+       returning t.key`,
+      [String(olderThanMs), String(limit)],
+    );
+    return deleted.length;
+  };
+  return {
+    inbox: await deleteOld("onceward_inbox", "consumer", "received_at"),
+    completions: await deleteOld("onceward_completions", "namespace", "delivered_at"),
+  };
 }
 
 function checkWhole(violations: Violation[], field: string, value: number, max: number): void {

@@ -21,18 +21,15 @@ function hasRoundedNumber(value: unknown): boolean {
   return typeof value === "number" && Math.abs(value) >= 2 ** 53 && Math.abs(value) < 1e21;
 }
 
-/** Instances with a text as their content. */
 function ofText(make: (text: string) => unknown): fc.Arbitrary<Sample> {
   return fc.string().map((text) => ({ value: make(text), content: text }));
 }
 
-/** Instances with bytes as their content. */
 function ofBytes(make: (bytes: Uint8Array<ArrayBuffer>) => unknown): fc.Arbitrary<Sample> {
   const bytes = fc.uint8Array({ maxLength: 64 }).map((some) => new Uint8Array(some));
   return bytes.map((some) => ({ value: make(some), content: [...some] }));
 }
 
-/** Instances with a list of names and texts as their content. */
 function ofPairs(make: (pairs: [string, string][]) => unknown, minLength = 0): fc.Arbitrary<Sample> {
   const pairs = fc.array(fc.tuple(fc.string(), fc.string()), { minLength, maxLength: 4 });
   return pairs.map((some) => ({ value: make(some), content: some }));

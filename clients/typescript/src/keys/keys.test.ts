@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { joinKey, looksLikeTimestamp } from "./keys.ts";
+import { joinKey } from "./keys.ts";
 
 test("no two different tuples share a key, and every key fits", () => {
   // Few and telling characters, so that tuples that could be mistaken for each other come up.
@@ -14,11 +14,4 @@ test("no two different tuples share a key, and every key fits", () => {
     }),
     { numRuns: 500 },
   );
-});
-
-test.each([
-  ["what Date.now() gives", String(Date.now()), true],
-  ["a key with a moment in it", `order-${Date.now()}`, false],
-])("whether %s looks as if it were made of the clock", (_, key, expected) => {
-  expect(looksLikeTimestamp(key)).toBe(expected);
 });

@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { newKey } from "./new-key.ts";
 
-/** Returns the time of a UUID of version 7. */
 const keyTimeMs = (key: string) => Number.parseInt(key.slice(0, 13).replace("-", ""), 16);
 
 /** Each test's time is later than all times of the tests before, because keys never go back. */

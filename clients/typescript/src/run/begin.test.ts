@@ -1,7 +1,8 @@
-import { beforeEach, expect, onTestFinished, test } from "vitest";
+import { beforeEach, expect, test } from "vitest";
+import { newTesting } from "../../../../test/support/calls/testing.ts";
 import { createHandler } from "../consumers/handle.ts";
 import { idempotent } from "../http.ts";
-import { createTestingOnceward, type TestingOnceward } from "../testing.ts";
+import type { TestingOnceward } from "../testing.ts";
 import { type Claim, ClaimAbandoned } from "./claim.ts";
 
 const OPTIONS = { namespace: "charges", marksBegin: true, onError: "unknown" } as const;
@@ -10,8 +11,7 @@ const refuse = () => Promise.reject(new Error("no card"));
 let testing: TestingOnceward;
 
 beforeEach(() => {
-  testing = createTestingOnceward({ policy: { onLeaseExpiry: "HOLD" } });
-  onTestFinished(() => testing.onceward.close());
+  testing = newTesting({ policy: { onLeaseExpiry: "HOLD" } });
 });
 
 test("a function that was abandoned before it began can't begin once its claim is released", async () => {

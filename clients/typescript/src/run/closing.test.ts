@@ -1,21 +1,18 @@
 import { Code, ConnectError, type Transport } from "@connectrpc/connect";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { createTestingOnceward, type TestingOnceward } from "../testing.ts";
+import { granted } from "../../../../test/support/calls/records.ts";
+import { newTesting } from "../../../../test/support/calls/testing.ts";
+import type { TestingOnceward } from "../testing.ts";
+import type { OncewardEvent } from "./events.ts";
 import { createOnceward, type Onceward } from "./onceward.ts";
 
 const operation = { namespace: "charges", key: "order-1" };
 /** Longer than a test may take. */
 const TOO_LONG_MS = 600_000;
 
-function newTesting(): TestingOnceward {
-  const testing = createTestingOnceward();
-  onTestFinished(() => testing.onceward.close({ timeoutMs: 0 }));
-  return testing;
-}
-
 /** Another client of the same service. */
-function newOnceward(transport: Transport): Onceward {
-  const onceward = createOnceward({ transport, owner: "worker-2" });
+function newOnceward(transport: Transport, onEvent?: (event: OncewardEvent) => void): Onceward {
+  const onceward = createOnceward({ transport, owner: "worker-2", onEvent });
   onTestFinished(() => onceward.close({ timeoutMs: 0 }));
   return onceward;
 }
@@ -54,15 +51,15 @@ test("a run whose claim has no answer ends when its client closes, which does no
 
 test("a claim that is granted just when its client closes is released", async () => {
   const testing = newTesting();
-  const held = await testing.onceward.api.claim({ ...operation, owner: "worker-1" });
-  const granted = vi.fn();
+  const held = granted(await testing.onceward.api.claim({ ...operation, owner: "worker-1" }));
+  const answered = vi.fn();
   /** The answer to a call that waits never comes. */
   const transport: Transport = {
     stream: testing.transport.stream,
     async unary(method, signal, ...call) {
       const answer = await testing.transport.unary(method, signal, ...call);
       if (signal === undefined) return answer;
-      granted();
+      answered();
       return await new Promise((_, reject) => {
         signal.addEventListener("abort", () => reject(new ConnectError("aborted", Code.Canceled)));
       });
@@ -72,10 +69,8 @@ test("a claim that is granted just when its client closes is released", async ()
   const waiter = onceward.run({ ...operation, waitMs: TOO_LONG_MS }, vi.fn());
   const closed = expect(waiter).rejects.toMatchObject({ reason: "CLOSED" });
   await vi.waitUntil(() => testing.waiting === 1, 30_000);
-  const { outcome } = held;
-  if (outcome.case !== "claimed") throw new Error(`the first claim is answered with ${outcome.case}`);
-  await testing.onceward.calls.release({ ...operation, fencingToken: outcome.value.fencingToken });
-  await vi.waitUntil(() => granted.mock.calls.length === 1, 30_000);
+  await testing.onceward.calls.release({ ...operation, fencingToken: held.fencingToken });
+  await vi.waitUntil(() => answered.mock.calls.length === 1, 30_000);
   await onceward.close();
   await closed;
   expect(await testing.onceward.run({ ...operation, waitMs: 0 }, () => "charged")).toBe("charged");
@@ -134,25 +129,13 @@ test("a function has a second to end when its client's time is up, and its outco
   expect(await closed).toEqual({ status: "fulfilled", value: "charged" });
 });
 
-test("a closed client refuses new runs, and nothing is sent", async () => {
-  const testing = newTesting();
-  const onceward = newOnceward(testing.transport);
-  await onceward.close();
-  const fn = vi.fn();
-  await expect(onceward.run(operation, fn)).rejects.toMatchObject({ reason: "CLOSED" });
-  expect(fn).not.toHaveBeenCalled();
-  const claim = { ...operation, owner: "worker-2" };
-  await expect(onceward.api.claim(claim)).rejects.toMatchObject({ reason: "CLOSED" });
-  await expect(onceward.calls.claim(claim)).rejects.toMatchObject({ reason: "CLOSED" });
-  expect(testing.records()).toEqual([]);
-});
-
-test("a raw call that has no answer when its client closes ends", async () => {
+test("a raw call that has no answer when its client closes ends, and none is made afterwards", async () => {
   const testing = newTesting();
   const onceward = newOnceward({ stream: testing.transport.stream, unary: () => new Promise(() => {}) });
   const call = expect(onceward.api.lookup(operation)).rejects.toMatchObject({ reason: "CLOSED" });
   await onceward.close();
   await call;
+  await expect(onceward.api.lookup(operation)).rejects.toMatchObject({ reason: "CLOSED" });
 });
 
 test.each([-1, 0.5, Number.NaN, 2 ** 31])(
@@ -162,3 +145,19 @@ test.each([-1, 0.5, Number.NaN, 2 ** 31])(
     await expect(onceward.close({ timeoutMs })).rejects.toThrow(/^timeoutMs must be/);
   },
 );
+
+test("a signal ends the wait for another holder with its own reason, and nothing ran", async () => {
+  const testing = newTesting();
+  const onEvent = vi.fn();
+  await testing.onceward.api.claim({ ...operation, owner: "worker-1" });
+  const leaving = new AbortController();
+  const fn = vi.fn();
+  const options = { ...operation, waitMs: TOO_LONG_MS, signal: leaving.signal };
+  const ended = expect(newOnceward(testing.transport, onEvent).run(options, fn)).rejects.toBe("left");
+  await vi.waitUntil(() => testing.waiting === 1, 30_000);
+  leaving.abort("left");
+  await ended;
+  expect(fn).not.toHaveBeenCalled();
+  expect(onEvent).toHaveBeenLastCalledWith({ namespace: "charges", type: "not-run", reason: "ABORTED" });
+  await vi.waitUntil(() => testing.waiting === 0, 30_000);
+});

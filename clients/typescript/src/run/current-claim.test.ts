@@ -1,4 +1,5 @@
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { beforeEach, expect, test } from "vitest";
+import { newTesting } from "../../../../test/support/calls/testing.ts";
 import { currentClaim } from "../index.ts";
 import { createTestingOnceward, type TestingOnceward } from "../testing.ts";
 
@@ -8,10 +9,8 @@ const NONE = "currentClaim must be called within a guarded function";
 let testing: TestingOnceward;
 
 beforeEach(() => {
-  testing = createTestingOnceward();
+  testing = newTesting();
 });
-
-afterEach(() => testing.onceward.close());
 
 test("the current claim is that of the innermost function, also after awaits", async () => {
   const { onceward } = testing;

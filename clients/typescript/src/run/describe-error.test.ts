@@ -10,7 +10,6 @@ class CardError extends Error {
   readonly code = "card_declined";
 }
 
-/** Returns the stored reason of the release of a run whose function throws. */
 async function reasonOf(thrown: unknown, options: { describeError?: (error: unknown) => string } = {}) {
   await using testing = createTestingOnceward();
   await using onceward = createOnceward({ transport: testing.transport, ...options });

@@ -77,7 +77,6 @@ export interface ObserverOptions {
   readonly trace?: Trace | undefined;
 }
 
-/** An event without its namespace. */
 type RunEvent = OncewardEvent extends infer Event
   ? Event extends OncewardEvent
     ? Omit<Event, "namespace">

@@ -1,7 +1,8 @@
 import type { Transport } from "@connectrpc/connect";
 import { expect, onTestFinished, test, vi } from "vitest";
+import { newTesting } from "../../../../test/support/calls/testing.ts";
 import { createAgentRun } from "../agents.ts";
-import { createTestingOnceward, type TestingOnceward } from "../testing.ts";
+import type { TestingOnceward } from "../testing.ts";
 import { createOnceward, type Onceward } from "./onceward.ts";
 
 const LEASE_MS = 30_000;
@@ -32,7 +33,7 @@ interface World {
 }
 
 function newWorld(): World {
-  const testing = createTestingOnceward();
+  const testing = newTesting();
   const onAnswer = vi.fn<(call: number) => unknown>();
   let calls = 0;
   const transport: Transport = {
@@ -46,7 +47,6 @@ function newWorld(): World {
   };
   const onceward = createOnceward({ transport, owner: "worker-1" });
   onTestFinished(() => onceward.close({ timeoutMs: 0 }));
-  onTestFinished(() => testing.onceward.close({ timeoutMs: 0 }));
   return { testing, onceward, onAnswer };
 }
 

@@ -1,6 +1,7 @@
-import { afterEach, beforeEach, expect, expectTypeOf, test } from "vitest";
+import { beforeEach, expect, expectTypeOf, test } from "vitest";
+import { newTesting } from "../../../../test/support/calls/testing.ts";
 import { TerminalError } from "../errors/errors.ts";
-import { createTestingOnceward, type TestingOnceward } from "../testing.ts";
+import type { TestingOnceward } from "../testing.ts";
 import { bytesCodec } from "./codec.ts";
 import type { KeyState } from "./lookup.ts";
 
@@ -11,10 +12,8 @@ let testing: TestingOnceward;
 
 beforeEach(() => {
   const policy = { resultRetentionS: 60 } as const;
-  testing = createTestingOnceward({ now: NOW, policy, namespaces: { held: { onLeaseExpiry: "HOLD" } } });
+  testing = newTesting({ now: NOW, policy, namespaces: { held: { onLeaseExpiry: "HOLD" } } });
 });
-
-afterEach(() => testing.onceward.close());
 
 const find = () => testing.onceward.lookup(ORDER);
 

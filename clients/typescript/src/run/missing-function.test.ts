@@ -1,27 +1,21 @@
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test, vi } from "vitest";
+import { newTesting } from "../../../../test/support/calls/testing.ts";
 import { jobOnce } from "../bullmq.ts";
 import { idempotentUnary } from "../grpc.ts";
 import { idempotent } from "../http.ts";
 import { consumeOnce, eachMessageOnce as eachKafkaMessageOnce } from "../kafka.ts";
 import { eachMessageOnce } from "../kafkajs.ts";
-import { lambdaOnce, sqsBatchOnce } from "../lambda.ts";
+import { lambdaHttpOnce, lambdaOnce, sqsBatchOnce } from "../lambda.ts";
 import { messageOnce as natsMessageOnce } from "../nats.ts";
 import { messageOnce as pubSubMessageOnce } from "../pubsub.ts";
 import { messageOnce as rabbitMessageOnce } from "../rabbitmq.ts";
 import { messageOnce as sqsMessageOnce } from "../sqs.ts";
-import { createTestingOnceward, type TestingOnceward } from "../testing.ts";
 import { webhookOnce } from "../webhooks.ts";
 import type { Onceward } from "./client.ts";
 
 const namespace = "charges";
 /** What a caller in JavaScript omits, or gets from a module that has no such export. */
 const missing = undefined as never;
-
-function newTesting(): TestingOnceward {
-  const testing = createTestingOnceward();
-  onTestFinished(() => testing.onceward.close());
-  return testing;
-}
 
 const operation = { namespace, key: "order-1" };
 
@@ -48,44 +42,49 @@ test("a generator function, which would be stored as done and never run, claims 
   expect(records()).toEqual([]);
 });
 
-test("consumers without a function are refused before the first message", async () => {
+type Make = (onceward: Onceward, options: never, fn: never) => unknown;
+
+/** The consumers by their brokers, with the options of each, and what may become of a message besides a function's call. */
+const CONSUMERS: readonly (readonly [name: string, make: Make, options: object, elsewhere: string])[] = [
+  ["KafkaJS", eachMessageOnce, {}, '"skip"'],
+  ["each message of Kafka", eachKafkaMessageOnce, {}, '"skip"'],
+  [
+    "streams of Kafka",
+    (onceward, ...rest) => consumeOnce(onceward, missing, ...rest),
+    { topics: [] },
+    '"skip"',
+  ],
+  ["Pub/Sub", pubSubMessageOnce, {}, '"skip"'],
+  ["NATS", natsMessageOnce, {}, '"skip"'],
+  ["SQS", sqsMessageOnce, { client: missing, queueUrl: "q" }, '"skip" or "broker"'],
+  ["batches of SQS", sqsBatchOnce, {}, '"skip" or "broker"'],
+  ["RabbitMQ", rabbitMessageOnce, { channel: missing, queue: "q" }, '"skip" or "broker"'],
+];
+
+test.each(CONSUMERS)(
+  "a consumer of %s is refused without a function, or a destination for hopeless messages",
+  async (_, make, own, elsewhere) => {
+    const { onceward } = newTesting();
+    const refusalOf = async (deadLetter: unknown, fn: unknown) => {
+      const options = { namespace, deadLetter, tooOld: "skip", ...own };
+      return await (async () => make(onceward, options as never, fn as never))().catch(String);
+    };
+    expect(await refusalOf("skip", missing)).toContain(": fn must be a function, is undefined");
+    const refusal = `: deadLetter must be a function or ${elsewhere}, is undefined`;
+    expect(await refusalOf(missing, () => {})).toContain(refusal);
+    expect(await refusalOf("drop", () => {})).toContain(refusal.replace("undefined", '"drop"'));
+  },
+);
+
+test("jobs and handlers of Lambda or of webhooks are refused at once without a function", () => {
   const { onceward } = newTesting();
   const refusal = /^fn must be a function, is undefined$/;
   expect(() => jobOnce(onceward, { namespace }, missing)).toThrow(refusal);
-  const skipping = { namespace, deadLetter: "skip" as const, tooOld: "skip" as const };
-  expect(() => eachMessageOnce(onceward, skipping, missing)).toThrow(refusal);
-  const sqs = { ...skipping, client: missing, queueUrl: "q" };
-  expect(() => sqsMessageOnce(onceward, sqs, missing)).toThrow(refusal);
-  expect(() => eachKafkaMessageOnce(onceward, skipping, missing)).toThrow(refusal);
-  expect(() => consumeOnce(onceward, missing, { ...skipping, topics: [] }, missing)).toThrow(refusal);
-  expect(() => pubSubMessageOnce(onceward, skipping, missing)).toThrow(refusal);
-  expect(() => natsMessageOnce(onceward, skipping, missing)).toThrow(refusal);
-  expect(() => sqsBatchOnce(onceward, skipping, missing)).toThrow(refusal);
   expect(() => lambdaOnce(onceward, { namespace, key: () => "order-1" }, missing)).toThrow(refusal);
   expect(() => webhookOnce(onceward, { namespace, source: missing }, missing)).toThrow(refusal);
-  const rabbit = rabbitMessageOnce(onceward, { ...skipping, channel: missing, queue: "q" }, missing);
-  await expect(rabbit).rejects.toThrow(refusal);
-});
-
-test("consumers without a destination for hopeless messages are refused before the first one", async () => {
-  const { onceward } = newTesting();
-  const undecided = { namespace, deadLetter: missing };
-  const fn = () => {};
-  const refusal = /^deadLetter must be a function or "skip", is undefined$/;
-  expect(() => eachMessageOnce(onceward, undecided, fn)).toThrow(refusal);
-  expect(() => eachKafkaMessageOnce(onceward, undecided, fn)).toThrow(refusal);
-  expect(() => consumeOnce(onceward, missing, { ...undecided, topics: [] }, fn)).toThrow(refusal);
-  expect(() => pubSubMessageOnce(onceward, undecided, fn)).toThrow(refusal);
-  expect(() => natsMessageOnce(onceward, undecided, fn)).toThrow(refusal);
-  expect(() => natsMessageOnce(onceward, { namespace, deadLetter: "broker" as never }, fn)).toThrow(
-    'deadLetter must be a function or "skip", is "broker"',
-  );
-  const brokers = /^deadLetter must be a function or "skip" or "broker", is undefined$/;
-  const sqs = { ...undecided, client: missing, queueUrl: "q" };
-  expect(() => sqsMessageOnce(onceward, sqs, fn)).toThrow(brokers);
-  expect(() => sqsBatchOnce(onceward, undecided, fn)).toThrow(brokers);
-  const rabbit = rabbitMessageOnce(onceward, { ...undecided, channel: missing, queue: "q" }, fn);
-  await expect(rabbit).rejects.toThrow(brokers);
+  const http = { namespace, caller: () => "account-1" };
+  expect(() => lambdaHttpOnce(onceward, http, missing)).toThrow(refusal);
+  expect(() => lambdaHttpOnce(onceward, { ...http, namespace: "Charges" }, vi.fn())).toThrow("namespace");
 });
 
 test("handlers that are missing are refused before the first request", () => {

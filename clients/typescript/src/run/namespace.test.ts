@@ -1,9 +1,11 @@
-import { afterEach, beforeEach, expect, expectTypeOf, test, vi } from "vitest";
+import { beforeEach, expect, expectTypeOf, test, vi } from "vitest";
+import { newTesting } from "../../../../test/support/calls/testing.ts";
 import { InvalidRequestError, KeyTooOldError } from "../errors/catalogue.ts";
 import { InProgressError, TerminalError } from "../errors/errors.ts";
 import { createTestingOnceward, type TestingOnceward } from "../testing.ts";
 import type { Claim } from "./claim.ts";
 import { bytesCodec } from "./codec.ts";
+import { createOnceward } from "./onceward.ts";
 
 interface Order {
   readonly id: string;
@@ -16,10 +18,8 @@ const ORDER: Order = { id: "order-1", cents: 100, at: new Date(0) };
 let testing: TestingOnceward;
 
 beforeEach(() => {
-  testing = createTestingOnceward();
+  testing = newTesting();
 });
-
-afterEach(() => testing.onceward.close());
 
 test("a wrapped function runs once per key, and every call gets the stored value with its type", async () => {
   const fn = vi.fn(async (order: Order) => ({ charged: order.cents, at: order.at }));
@@ -68,13 +68,20 @@ test("a call's options override its namespace's; an undefined one overrides noth
   expect(testing.counts.inProgress).toBeGreaterThan(2);
 });
 
-test("a namespace's classifyError decides about the errors of its functions", async () => {
-  const charges = testing.onceward.namespace("charges", { classifyError: () => "terminal" });
-  const fn = vi.fn(() => Promise.reject(new Error("declined")));
-  const charge = charges.wrap(fn, { key: (order: Order) => order.id });
-  for (let delivery = 0; delivery < 2; delivery++) await expect(charge(ORDER)).rejects.toThrow(TerminalError);
-  expect(fn).toHaveBeenCalledOnce();
-});
+test.each(["namespace", "client"])(
+  "a %s's classifyError decides about its functions' errors",
+  async (whose) => {
+    const own = { classifyError: () => "terminal" as const };
+    const ofClient = createOnceward({ transport: testing.transport, ...own });
+    const charges =
+      whose === "client" ? ofClient.namespace("charges") : testing.onceward.namespace("charges", own);
+    const fn = vi.fn(() => Promise.reject(new Error("declined")));
+    const charge = charges.wrap(fn, { key: (order: Order) => order.id });
+    for (let delivery = 0; delivery < 2; delivery++)
+      await expect(charge(ORDER)).rejects.toThrow(TerminalError);
+    expect(fn).toHaveBeenCalledOnce();
+  },
+);
 
 test("a wrapped call takes a signal, and refuses another value, such as the index of Array.map", async () => {
   const fn = vi.fn();
@@ -82,6 +89,7 @@ test("a wrapped call takes a signal, and refuses another value, such as the inde
   const signal = AbortSignal.abort(new Error("too late"));
   await expect(charge(ORDER, { signal })).rejects.toThrow("too late");
   await expect(charge(ORDER, { signal: 1 as never })).rejects.toThrow(/^signal must be/);
+  expect(testing.records()).toEqual([]);
   expect(fn).not.toHaveBeenCalled();
 });
 

@@ -1,5 +1,6 @@
-import { afterEach, beforeEach, expect, test } from "vitest";
-import { createTestingOnceward, type TestingOnceward } from "../testing.ts";
+import { beforeEach, expect, test } from "vitest";
+import { newTesting } from "../../../../test/support/calls/testing.ts";
+import type { TestingOnceward } from "../testing.ts";
 
 const ORDER = { namespace: "charges", key: "order-1" };
 const OTHER = { ...ORDER, key: "order-2" };
@@ -7,10 +8,8 @@ const OTHER = { ...ORDER, key: "order-2" };
 let testing: TestingOnceward;
 
 beforeEach(() => {
-  testing = createTestingOnceward();
+  testing = newTesting();
 });
-
-afterEach(() => testing.onceward.close());
 
 test("a run within the function of a run with the same key is refused at once, however deep", async () => {
   const { onceward } = testing;

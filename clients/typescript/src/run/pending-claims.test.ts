@@ -1,19 +1,15 @@
-import { expect, onTestFinished, test, vi } from "vitest";
+import { expect, test, vi } from "vitest";
+import { newTesting } from "../../../../test/support/calls/testing.ts";
 import { AmbiguousError } from "../errors/errors.ts";
 import { Record_State } from "../gen/onceward/v1/record_pb.ts";
-import { createTestingOnceward, type TestingOnceward } from "../testing.ts";
+import type { TestingOnceward } from "../testing.ts";
 import { createOnceward } from "./onceward.ts";
 import { didNotHappen, type UnresolvedClaim, unknown } from "./resolution.ts";
 
 const operation = { namespace: "charges", key: "order-1" };
+const HOLD = { policy: { onLeaseExpiry: "HOLD" } } as const;
 /** Gives up after the first calls. */
 const impatient = { ...operation, timeoutMs: 1 };
-
-function newTesting(): TestingOnceward {
-  const testing = createTestingOnceward({ policy: { onLeaseExpiry: "HOLD" } });
-  onTestFinished(() => testing.onceward.close({ timeoutMs: 0 }));
-  return testing;
-}
 
 function untilReleased(testing: TestingOnceward) {
   return vi.waitFor(
@@ -23,7 +19,7 @@ function untilReleased(testing: TestingOnceward) {
 }
 
 test("after an outage, the claim of a run that gave up is released for the next delivery", async () => {
-  const testing = newTesting();
+  const testing = newTesting(HOLD);
   testing.faults.loseNextReply("claim");
   testing.faults.failNext("claim", "DATABASE_UNAVAILABLE", Number.POSITIVE_INFINITY);
   const fn = vi.fn(() => "charged");
@@ -36,7 +32,7 @@ test("after an outage, the claim of a run that gave up is released for the next 
 });
 
 test("a continued claim is not released, because its effect may have begun in an earlier process", async () => {
-  const testing = newTesting();
+  const testing = newTesting(HOLD);
   const continued = { ...impatient, claimId: "execution-1", owner: "execution-1" };
   await testing.onceward.calls.claim({ ...operation, claimId: "execution-1", owner: "execution-1" });
   testing.faults.loseNextReply("claim");
@@ -48,7 +44,7 @@ test("a continued claim is not released, because its effect may have begun in an
 });
 
 test("an undecided search of a continued claim is left to its lease, and counts from now", async () => {
-  const testing = newTesting();
+  const testing = newTesting(HOLD);
   const continued = { ...operation, claimId: "execution-1", waitMs: 0 };
   await testing.onceward.calls.claim(operation);
   testing.clock.advance(86_400_000);
@@ -63,7 +59,7 @@ test("an undecided search of a continued claim is left to its lease, and counts 
 });
 
 test("a release that fails is tried again", async () => {
-  const testing = newTesting();
+  const testing = newTesting(HOLD);
   testing.faults.loseNextReply("claim");
   testing.faults.failNext("claim", "TENANT_SUSPENDED", 1);
   testing.faults.failNext("release", "DATABASE_UNAVAILABLE", 3);
@@ -76,7 +72,7 @@ test("a release that fails is tried again", async () => {
 test.each(["TENANT_SUSPENDED", "OVERLOADED"] as const)(
   "a claim that is refused with %s is not claimed again for its release",
   async (reason) => {
-    const testing = newTesting();
+    const testing = newTesting(HOLD);
     testing.faults.failNext("claim", reason, Number.POSITIVE_INFINITY);
     await expect(testing.onceward.run(impatient, vi.fn())).rejects.toMatchObject({ reason });
     expect([...testing.onceward.calls.background]).toEqual([]);
@@ -84,7 +80,7 @@ test.each(["TENANT_SUSPENDED", "OVERLOADED"] as const)(
 );
 
 test("after an outage in which nothing was granted, the release claims nothing itself", async () => {
-  const testing = newTesting();
+  const testing = newTesting(HOLD);
   testing.faults.failNext("claim", "DATABASE_UNAVAILABLE", Number.POSITIVE_INFINITY);
   await expect(testing.onceward.run(impatient, vi.fn())).rejects.toMatchObject({
     reason: "DATABASE_UNAVAILABLE",
@@ -95,7 +91,7 @@ test("after an outage in which nothing was granted, the release claims nothing i
 });
 
 test("a client that closes in an outage tries once more to release, without waiting", async () => {
-  const testing = newTesting();
+  const testing = newTesting(HOLD);
   const onceward = createOnceward({ transport: testing.transport, owner: "worker-2" });
   testing.faults.loseNextReply("claim");
   testing.faults.failNext("claim", "DATABASE_UNAVAILABLE", Number.POSITIVE_INFINITY);

@@ -16,6 +16,9 @@ import { type CodecRunOptions, checkNamespaceOptions, type RunOptions } from "./
 /** Also the size of a page in memory: records of a list have no results. */
 const PAGE_SIZE = 100;
 const DEFAULT_PAUSE_MS = 10_000;
+const DEFAULT_RESOLVE_TIMEOUT_MS = 60_000;
+/** The longest time after which `resolve` is asked again if it did not know, or failed. */
+const MAX_ASK_AGAIN_MS = 30_000;
 /** The key of the claim by which one of several resolvers works. */
 const LOCK_KEY = "onceward-resolver";
 /** Each is a key and a time, so that they take a few megabytes. */
@@ -37,6 +40,8 @@ export interface ResolveOptions
   readonly codec?: CodecRunOptions<unknown>["codec"] | undefined;
   /** The most records about which `resolve` is asked at the same time, 1-1,000. Default: 10. */
   readonly concurrency?: number | undefined;
+  /** How long `resolve` may take, in milliseconds, 10-3,600,000; it has failed then. Default: 60,000. */
+  readonly resolveTimeoutMs?: number | undefined;
   /** Called with each error of `resolve` and of the service; must not throw. The record stays ambiguous. Default: none. */
   readonly onFailed?: ((error: unknown) => void) | undefined;
 }
@@ -59,8 +64,14 @@ export interface ResolveCounts {
  * @throws InvalidRequestError; the errors of `admin`; the signal's reason. No claim is left behind.
  */
 export async function resolveAmbiguous(options: ResolveOptions): Promise<ResolveCounts> {
-  checkNamespaceOptions(options);
+  checkOptions(options);
   return await pass(options, new Map());
+}
+
+function checkOptions(options: ResolveOptions): void {
+  checkNamespaceOptions(options);
+  concurrencyOf(options);
+  checkWholeNumber("resolveTimeoutMs", options.resolveTimeoutMs ?? DEFAULT_RESOLVE_TIMEOUT_MS, 10, 3_600_000);
 }
 
 /** The options of a resolver. */
@@ -78,13 +89,13 @@ export interface Resolver extends AsyncDisposable {
 /**
  * Starts a resolver, which makes the passes of `resolveAmbiguous` until it, or its client, is closed or `signal` aborts. Of several with
  * a namespace one works, under a claim of the namespace with the key "onceward-resolver", and another follows when it ends. A record
- * that is still open is not asked about again before its time. The resolver continues after outages of the service.
+ * that is still open is not asked about again before its time, one of which `resolve` did not know after half of the time for which it
+ * has been unknown, at most 30 seconds. The resolver continues after outages of the service.
  *
  * @throws InvalidRequestError for an invalid `pauseMs`.
  */
 export function startResolver({ pauseMs = DEFAULT_PAUSE_MS, ...options }: ResolverOptions): Resolver {
-  checkNamespaceOptions(options);
-  concurrencyOf(options);
+  checkOptions(options);
   checkWholeNumber("pauseMs", pauseMs, 10, 3_600_000);
   const { onceward, namespace, leaseMs, timeoutMs, owner, onFailed } = options;
   const closing = new AbortController();
@@ -145,11 +156,15 @@ async function pass(options: ResolveOptions, postponed: Map<string, number>): Pr
 
 /** Settles a record if `resolve` knows how. @throws the signal's reason. */
 async function settle(
-  { onceward, admin: _, codec = jsonCodec, onFailed, resolve, ...options }: ResolveOptions,
+  { onceward, admin: _, codec = jsonCodec, onFailed, resolve, resolveTimeoutMs, ...options }: ResolveOptions,
   { key, fingerprint, firstClaimedAt }: RecordMessage,
   postponed: Map<string, number>,
 ): Promise<keyof ResolveCounts> {
   if (postponed.has(key)) return "open";
+  let askAgainMs = 0;
+  const postpone = (forMs: number) => {
+    if (forMs > 0 && postponed.size < MAX_POSTPONED) postponed.set(key, performance.now() + forMs);
+  };
   try {
     // A claim of a record that was settled or forgotten since it was listed would begin a new operation.
     const { state } = await onceward.lookup({ ...options, key });
@@ -159,8 +174,12 @@ async function settle(
       codec,
       key,
       // It only looks, so that the record may be given back while it hangs.
-      resolve: (claim: UnresolvedClaim) =>
-        onceward.calls.orEnd(Promise.resolve(claim).then(resolve), claim.signal),
+      resolve: (claim: UnresolvedClaim) => {
+        askAgainMs = Math.min(MAX_ASK_AGAIN_MS, claim.msSinceEffectMayHaveBegun / 2);
+        const timeout = AbortSignal.timeout(resolveTimeoutMs ?? DEFAULT_RESOLVE_TIMEOUT_MS);
+        const end = AbortSignal.any([claim.signal, timeout]);
+        return onceward.calls.orEnd(Promise.resolve(claim).then(resolve), end);
+      },
       keyCreatedAt: dateOf(firstClaimedAt),
       onInProgress: "throw",
     } as const;
@@ -172,9 +191,10 @@ async function settle(
     throwIfAborted([options.signal]);
     if (SETTLED.some((type) => error instanceof type)) return "settled";
     if (error instanceof InProgressError) {
-      if (postponed.size < MAX_POSTPONED) postponed.set(key, performance.now() + (error.retryDelayMs ?? 0));
+      postpone(error.retryDelayMs ?? 0);
       return "open";
     }
+    postpone(askAgainMs);
     if (error instanceof AmbiguousError && error.cause === undefined) return "open";
     onFailed?.(error instanceof AmbiguousError ? error.cause : error);
     return "failed";

@@ -12,6 +12,12 @@ type ResultInit = MessageInitShape<typeof ResultSchema>;
 const LOST = "onceward-value-lost";
 /** In place of a reason: the value was not to be stored (`RunOptions.stores`). */
 const MARK = "MARK";
+/** In place of a value: only that the operation happened is stored. */
+export const MARKED: EncodedValue = {
+  payload: new Uint8Array(),
+  contentType: "",
+  metadata: { [LOST]: MARK },
+};
 /** Enough to recognise a failure whose details were too large. */
 const MAX_LOST_MESSAGE_BYTES = 1024;
 
@@ -34,11 +40,6 @@ export function encodeEffect<T>(
     throw new OncewardError("RESULT_TOO_LARGE", message);
   }
   return result;
-}
-
-/** Returns a success of which only that it happened is stored. */
-export function encodeMark(): ResultInit {
-  return { kind: Result_Kind.SUCCESS, metadata: { [LOST]: MARK } };
 }
 
 /** Returns an outcome without its value or details, which could not be stored: the operation must not run again. */

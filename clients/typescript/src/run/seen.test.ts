@@ -1,5 +1,6 @@
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { createTestingOnceward, type TestingOnceward } from "../testing.ts";
+import { beforeEach, expect, test, vi } from "vitest";
+import { newTesting } from "../../../../test/support/calls/testing.ts";
+import type { TestingOnceward } from "../testing.ts";
 import { didNotHappen } from "./resolution.ts";
 
 const EVENT = { namespace: "events", key: "evt_1" };
@@ -8,18 +9,7 @@ const POLICY = { keyRetentionS: 120, resultRetentionS: 60 } as const;
 let testing: TestingOnceward;
 
 beforeEach(() => {
-  testing = createTestingOnceward({ policy: POLICY });
-});
-
-afterEach(() => testing.onceward.close());
-
-test("a key is seen from the second time on, until it is forgotten", async () => {
-  const { onceward, clock } = testing;
-  expect([await onceward.seen(EVENT), await onceward.seen(EVENT)]).toEqual([false, true]);
-  clock.advance(119_000);
-  expect(await onceward.seen(EVENT)).toBe(true);
-  clock.advance(2000);
-  expect(await onceward.seen(EVENT)).toBe(false);
+  testing = newTesting({ policy: POLICY });
 });
 
 test("a key is seen in a namespace whose runs resolve", async () => {

@@ -2,8 +2,8 @@ import { ApplicationFailure } from "@temporalio/common";
 import { CompletionError, isAbout, OncewardError, TerminalError } from "../errors/errors.ts";
 import { classOf, isUnavailable } from "../errors/mapping.ts";
 import { ReasonClass } from "../gen/onceward/v1/facts_pb.ts";
-import type { Claim } from "../run/claim.ts";
-import { ownWordOf } from "../run/outcome-unknown.ts";
+import type { Claim, RunningClaim } from "../run/claim.ts";
+import { OutcomeUnknownError, ownWordOf } from "../run/outcome-unknown.ts";
 
 /**
  * Runs an activity. @throws a TerminalError, which is stored, for an ApplicationFailure that ends the activity regardless of its
@@ -29,7 +29,11 @@ function isNonRetryable(error: unknown): error is ApplicationFailure {
  * @param claim the activity's claim; undefined if its function did not run.
  * @throws the error by which Temporal retries or ends the activity.
  */
-export function settle(error: unknown, claim: Claim | undefined): unknown {
+export function settle(error: unknown, claim: (Claim & Partial<RunningClaim>) | undefined): unknown {
+  const said = claim?.unknownBecause ?? ownWordOf(error);
+  // Temporal must not end, and a workflow not compensate, what may have happened.
+  if (said instanceof OutcomeUnknownError && (error instanceof TerminalError || isNonRetryable(error)))
+    throw said;
   if (error instanceof TerminalError) throw terminalFailure(error);
   if (claim !== undefined) {
     if (!(error instanceof CompletionError && isAbout(error, claim))) throw error;

@@ -332,7 +332,6 @@ export class MemoryService {
   }
 }
 
-/** The name of a record. */
 interface Named {
   readonly namespace: string;
   readonly key: string;

@@ -25,7 +25,6 @@ const IDLE_MS = 1000;
 /** A batch, and the trace context in which it is sent. */
 export type Batch = MessageInitShape<typeof BatchRequestSchema> & { readonly traceparent?: string };
 
-/** A batch in flight. */
 interface PendingBatch {
   readonly resolve: (response: BatchResponse | undefined) => void;
   readonly reject: (error: ConnectError | OncewardError) => void;

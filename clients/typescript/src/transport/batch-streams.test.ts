@@ -87,7 +87,6 @@ function endIfDone(stream: ServerHttp2Stream): void {
   if (stream.readableEnded && underWay.get(stream) === 0) stream.end();
 }
 
-/** Answers a batch. */
 function reply(stream: ServerHttp2Stream, request: BatchStreamRequest): void {
   stream.write(answer({ id: request.id, items: lookups(request) }));
   underWay.set(stream, (underWay.get(stream) ?? 0) - 1);

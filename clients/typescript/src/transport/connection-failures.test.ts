@@ -72,7 +72,6 @@ const SERVERS: Record<
   },
 };
 
-/** Returns the error of a run at an address. */
 async function failureAt(address: string, tls?: TlsOptions) {
   const onceward = createOnceward({ address, apiKey: "ow_x_y", timeoutMs: 100, tls });
   onTestFinished(() => onceward.close());

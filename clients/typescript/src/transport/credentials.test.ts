@@ -8,13 +8,14 @@ const invalid = () => new CredentialInvalidError("The credential is not valid.")
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ["Date"], now: 0 });
+  source = numbered();
+  credential = credentialOf({ token: source });
 });
 
 afterEach(() => {
   vi.useRealTimers();
 });
 
-/** Returns a source whose tokens are numbered, and live ten minutes. */
 function numbered() {
   return vi.fn(async () => ({
     token: `t${source.mock.calls.length}`,
@@ -22,13 +23,11 @@ function numbered() {
   }));
 }
 let source: ReturnType<typeof numbered>;
+let credential: ReturnType<typeof credentialOf>;
 
-/** A call that returns its authorization header. */
 const echo = async (authorization: string) => authorization;
 
 test("concurrent calls share one token, and later calls use it until the last minute of its life", async () => {
-  source = numbered();
-  const credential = credentialOf({ token: source });
   expect(await Promise.all([credential.use(echo), credential.use(echo)])).toEqual(["Bearer t1", "Bearer t1"]);
   vi.setSystemTime(9 * MINUTE_MS - 1);
   expect(await credential.use(echo)).toBe("Bearer t1");
@@ -41,8 +40,6 @@ test("concurrent calls share one token, and later calls use it until the last mi
 });
 
 test("a call with an expired token waits for the next one", async () => {
-  source = numbered();
-  const credential = credentialOf({ token: source });
   await credential.use(echo);
   vi.setSystemTime(10 * MINUTE_MS);
   expect(await credential.use(echo)).toBe("Bearer t2");
@@ -63,8 +60,6 @@ test("a JSON Web Token says itself when it expires", async () => {
 });
 
 test("calls whose token is refused are made once more, with one new token", async () => {
-  source = numbered();
-  const credential = credentialOf({ token: source });
   const call = vi.fn(async (authorization: string) => {
     if (authorization === "Bearer t1") throw invalid();
     return authorization;
@@ -76,8 +71,6 @@ test("calls whose token is refused are made once more, with one new token", asyn
 });
 
 test("a call that is refused late uses the token that another call got in the meantime", async () => {
-  source = numbered();
-  const credential = credentialOf({ token: source });
   const answer = Promise.withResolvers<void>();
   const late = credential.use(async (authorization) => {
     await answer.promise;
@@ -93,9 +86,8 @@ test("a call that is refused late uses the token that another call got in the me
 });
 
 test("a refusal is final for a second token, for the same token again, and for an API key", async () => {
-  source = numbered();
   const call = vi.fn(() => Promise.reject(invalid()));
-  await expect(credentialOf({ token: source }).use(call)).rejects.toThrow(CredentialInvalidError);
+  await expect(credential.use(call)).rejects.toThrow(CredentialInvalidError);
   expect(call).toHaveBeenCalledTimes(2);
   await expect(credentialOf({ token: () => "same" }).use(call)).rejects.toThrow(CredentialInvalidError);
   expect(call).toHaveBeenCalledTimes(3);
@@ -104,8 +96,7 @@ test("a refusal is final for a second token, for the same token again, and for a
 });
 
 test("another error of a call renews nothing", async () => {
-  source = numbered();
-  const failing = credentialOf({ token: source }).use(() => Promise.reject(new Error("away")));
+  const failing = credential.use(() => Promise.reject(new Error("away")));
   await expect(failing).rejects.toThrow("away");
   expect(source).toHaveBeenCalledTimes(1);
 });

@@ -5,7 +5,6 @@ import { IdempotencyService } from "../gen/onceward/v1/idempotency_pb.ts";
 import { credentialOf } from "./credentials.ts";
 import { createFetchTransport } from "./fetch-transport.ts";
 
-/** Returns the error of a lookup that is answered like this. */
 async function failure(status: number, contentType: string, body: string) {
   const fetch = async () => new Response(body, { status, headers: { "content-type": contentType } });
   const api = createClient(

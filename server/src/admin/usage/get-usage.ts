@@ -163,7 +163,6 @@ type Row = Readonly<Record<UsageCounter, string>> & {
   readonly repeats: readonly (readonly [bucket: number, repeats: number])[] | null;
 };
 
-/** Returns the parameters for the range of a query. */
 function rangeOf({ afterMs, beforeMs }: Pick<UsageQuery, "afterMs" | "beforeMs">) {
   return [afterMs ?? null, beforeMs ?? null];
 }

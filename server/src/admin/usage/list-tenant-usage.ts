@@ -138,7 +138,6 @@ export async function findTenantUse(
   return new Map(rows.map((row) => [row.tenantId, fromRow<TenantUse>(row)]));
 }
 
-/** Returns what was refused to tenants in the last minute. */
 async function findRefused(
   pool: Runner,
   ids: readonly number[],
@@ -150,7 +149,6 @@ async function findRefused(
   return (await Promise.all(found)).flat();
 }
 
-/** Returns the busiest of the last minutes of tenants, by their ids. */
 async function findBusiestMinutes(
   pool: Runner,
   ids: readonly number[],

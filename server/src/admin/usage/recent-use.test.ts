@@ -8,7 +8,6 @@ import { LATENCY_BUCKETS, latencyBucket } from "./usage-meter.ts";
 const NOON = 1_764_158_400_000;
 const S = 1000;
 
-/** Counts from noon on. */
 const startAtNoon = (maxNamespaces?: number) => createRecentUse(NOON, maxNamespaces, 0);
 
 function used(
@@ -21,7 +20,6 @@ function used(
   return { tenantId, namespace, counters: all, latency: [], retentions: [] };
 }
 
-/** Claims that a tenant made every 5 s. */
 function useEvery5s(
   recent: ReturnType<typeof createRecentUse>,
   fromS: number,

@@ -23,24 +23,6 @@ const CLAIMED = {
 const IN_PROGRESS = { ...CLAIMED, kind: "inProgress", owner: "", attempt: 1 } as const;
 
 describe("a usage meter", () => {
-  test("counts claims by outcome, and outcomes add up to claims", () => {
-    const meter = createUsageMeter(() => {});
-    meter.claimed(CHARGE, { ...CLAIMED, attempt: 1 }, 1000);
-    meter.claimed(CHARGE, { ...CLAIMED, attempt: 2 }, 1000);
-    meter.claimed(CHARGE, IN_PROGRESS, 1000);
-    meter.refused(CHARGES, "mismatches");
-    meter.refused(CHARGES, "late_keys_refused");
-    const [{ counters } = { counters: undefined }] = meter.take(1000);
-    expect(counters).toMatchObject({
-      claims: 5,
-      granted: 2,
-      reclaims: 1,
-      in_progress: 1,
-      mismatches: 1,
-      late_keys_refused: 1,
-    });
-  });
-
   test("counts claims with an unknown key time, and first claims of keys past their retention", () => {
     const meter = createUsageMeter(() => {});
     const first = { ...CLAIMED, firstClaimedAtMs: 90_000, attempt: 1 };
@@ -51,20 +33,6 @@ describe("a usage meter", () => {
     meter.claimed({ ...CHARGE, keyCreatedAtMs: 0 }, { ...first, repeated: true }, 95_000);
     meter.claimed({ ...CHARGE, keyCreatedAtMs: 0 }, { ...IN_PROGRESS, firstClaimedAtMs: 90_000 }, 95_000);
     expect(meter.take(1000)[0]?.counters).toMatchObject({ late_keys_granted: 1, without_key_time: 1 });
-  });
-
-  test("counts tenants and namespaces separately", () => {
-    const meter = createUsageMeter(() => {});
-    meter.count(CHARGES, "fenced");
-    meter.count({ tenantId: 2, namespace: "charges" }, "fenced", 2);
-    meter.count({ tenantId: 1, namespace: "refunds" }, "fenced", 3);
-    expect(
-      meter.take(1000).map(({ tenantId, namespace, counters }) => [tenantId, namespace, counters.fenced]),
-    ).toEqual([
-      [1, "charges", 1],
-      [1, "refunds", 3],
-      [2, "charges", 2],
-    ]);
   });
 
   test("returns up to the requested number of namespaces, each once", () => {
@@ -89,31 +57,6 @@ describe("a usage meter", () => {
     ]);
     meter.count({ tenantId: 1, namespace: "c" }, "swept");
     expect([dropped, meter.size()]).toEqual([1, 1]);
-  });
-
-  test("returns counts once", () => {
-    const meter = createUsageMeter(() => {});
-    meter.count(CHARGES, "swept", 5);
-    expect(meter.take(1000)).toHaveLength(1);
-    expect(meter.take(1000)).toEqual([]);
-  });
-
-  test("counts repeats by how late they arrive after the first claim, which is not a repeat", () => {
-    const meter = createUsageMeter(() => {});
-    meter.claimed(CHARGE, { ...CLAIMED, attempt: 1 }, 1000);
-    meter.claimed(CHARGE, IN_PROGRESS, 1500);
-    meter.claimed(CHARGE, { ...CLAIMED, attempt: 2 }, 1000 + 1_800_000);
-    expect(retentionsOf(meter)).toMatchObject([
-      {
-        retentionS: 60,
-        claims: 3,
-        firstClaims: 1,
-        repeats: new Map([
-          [latenessBucket(500), 1],
-          [latenessBucket(1_800_000), 1],
-        ]),
-      },
-    ]);
   });
 
   test("counts claims by the retention in force; further retentions count under the last one", () => {

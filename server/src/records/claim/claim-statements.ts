@@ -175,7 +175,7 @@ select (g.fencing_token - 1)::numeric as "baseToken",
  * The conditions compare with excluded.claimed_at rather than now(), because Citus allows only immutable
  * functions there. Hence also jsonb_object, whose values are texts.
  *
- * The attempt that ends is appended to the row's past ones (admin/records/read-attempts.ts), unless an administrator's
+ * The attempt that ends is appended to the row's past ones (admin/records/get-record.ts), unless an administrator's
  * resolution has done so: then the last one has the row's token. A claim that was given back has been appended, too.
  */
 export const takeOverRecords = {

@@ -84,7 +84,7 @@ export const IS_APPENDED = "r.past_attempts -> -1 ->> 'token' = r.fencing_token:
 export const WITH_ROOM = `when jsonb_array_length(r.past_attempts) >= ${MAX_ATTEMPTS_SHOWN} then r.past_attempts - 0
            else coalesce(r.past_attempts, '[]') end`;
 
-/** Returns the attempt that ends, as admin/records/read-attempts.ts reads it, of expressions for what the row lacks. */
+/** Returns the attempt that ends, as admin/records/get-record.ts reads it, of expressions for what the row lacks. */
 export function endedAttempt(of: { ended: string; ending: string; reason: string; job?: string }): string {
   const job = of.job === undefined ? ["", ""] : [", 'job'", `, ${of.job}`];
   return `jsonb_strip_nulls(jsonb_object(

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta, timezone
+from datetime import timedelta
 from typing import Any
 
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from .._keytime import key_time
+from .._flow import duration
+from .._keytime import EPOCH, key_time
 from .._limits import MAX_KEY_AHEAD_MS
 from ..v1.idempotency_pb2 import (
     Ambiguous,
@@ -33,8 +34,6 @@ from ..v1.idempotency_pb2 import (
 from ..v1.record_pb2 import Record, Result
 from ._policy import TestingPolicy, kept_ms, reclaimed_ms
 from ._refusals import Refused, raise_if_any
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 @dataclass(frozen=True)
@@ -125,7 +124,7 @@ class Records:
                 owner=record.owner,
                 attempt=record.attempt,
                 lease_expires_at=record.lease_expires_at,
-                retry_after=_duration(max(10, min(1000, left_ms))),
+                retry_after=duration(max(10, min(1000, left_ms))),
             )
         elif outcome == "ambiguous":
             answer["ambiguous"] = Ambiguous(
@@ -142,7 +141,7 @@ class Records:
                 attempt=record.attempt,
                 first_claimed_at=record.first_claimed_at,
                 lease_expires_at=record.lease_expires_at,
-                lease_remaining=_duration(left_ms),
+                lease_remaining=duration(left_ms),
                 checkpoint=checkpoint,
                 unknown=None
                 if last is None
@@ -271,7 +270,7 @@ class Records:
             held.begins_later = False
         return ExtendLeaseResponse(
             lease_expires_at=record.lease_expires_at,
-            lease_remaining=_duration(end_ms - self.now_ms),
+            lease_remaining=duration(end_ms - self.now_ms),
             expires_at=record.expires_at,
         )
 
@@ -344,7 +343,7 @@ def _key_ms(request: ClaimRequest) -> int | None:
     if request.HasField("key_created_at"):
         return request.key_created_at.ToMilliseconds()
     made_at = key_time(request.key)
-    return None if made_at is None else (made_at - _EPOCH) // timedelta(milliseconds=1)
+    return None if made_at is None else (made_at - EPOCH) // timedelta(milliseconds=1)
 
 
 def _check_age(key_ms: int, policy: TestingPolicy, now_ms: int) -> None:
@@ -365,7 +364,7 @@ def _json_bytes(metadata: dict[str, str]) -> int:
 
 
 def _iso(ms: int) -> str:
-    moment = _EPOCH + timedelta(milliseconds=ms)
+    moment = EPOCH + timedelta(milliseconds=ms)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
@@ -377,11 +376,5 @@ def _copy(record: Record) -> Record:
 
 def _timestamp(ms: int) -> Timestamp:
     made = Timestamp()
-    made.FromMilliseconds(ms)
-    return made
-
-
-def _duration(ms: int) -> Duration:
-    made = Duration()
     made.FromMilliseconds(ms)
     return made

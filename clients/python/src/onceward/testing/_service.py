@@ -14,6 +14,7 @@ import grpc
 
 from .. import aio
 from .._client import Onceward
+from .._keytime import EPOCH
 from ..v1 import idempotency_pb2
 from ..v1.errors_pb2 import ErrorReason
 from ..v1.idempotency_pb2 import BatchRequest, BatchResponse, BatchResponseItem, ClaimRequest, ClaimResponse
@@ -29,7 +30,6 @@ _Answer = Callable[[Any, grpc.ServicerContext], Any]
 #: A claim that waits for another holder occupies a thread.
 _THREADS = 64
 _API_KEY = "testing"
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 class TestingOnceward:
@@ -57,7 +57,7 @@ class TestingOnceward:
         own = dict(namespaces or {})
         moment = datetime.now(timezone.utc) if now is None else now
         self._records = Records(
-            (moment - _EPOCH) // timedelta(milliseconds=1), lambda namespace: own.get(namespace, tenants)
+            (moment - EPOCH) // timedelta(milliseconds=1), lambda namespace: own.get(namespace, tenants)
         )
         self._changed = threading.Condition()
         #: Pending faults: the call and its reason; None: it takes effect, and its reply is lost.
@@ -81,7 +81,7 @@ class TestingOnceward:
     def now(self) -> datetime:
         """The service's time: leases and retentions end exactly then."""
         with self._changed:
-            return _EPOCH + timedelta(milliseconds=self._records.now_ms)
+            return EPOCH + timedelta(milliseconds=self._records.now_ms)
 
     def advance(self, by_ms: int) -> None:
         """Advances the clock at once. Claims that wait for a lease that has then expired are answered.
