@@ -168,7 +168,7 @@ test("a message over 10 MiB is skipped, and the proxy serves the next one", asyn
 });
 
 test("256 guarded calls run at once, and one more is refused", async () => {
-  const { call, answers, answerTo, called } = await newHost();
+  const { call, answers, answerTo, called } = await newHost("refund", { leaseMs: 60_000 });
   for (let id = 1; id <= 257; id++) call(id, `{"order":"${id}","mode":"never"}`);
   await answerTo(257);
   expect(answers.at(-1)).toMatchObject({ result: { _meta: { "onceward/reason": "TOO_MANY_CALLS" } } });
