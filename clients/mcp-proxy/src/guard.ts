@@ -155,7 +155,7 @@ export class Guard {
       if (error instanceof NoEffectError)
         return errorResult(
           "NOT_SENT",
-          `NOT RUN. ${error.message} Call the tool again later, or tell the user that this was not done.`,
+          `NOT RUN. ${error.message} This says nothing about earlier calls for this purpose. Tell the user both, or call the tool again later.`,
         );
       if (error instanceof OncewardError)
         return errorResult(error.reason, `NOT RUN. Onceward refused the call: ${error.message}`);
@@ -244,6 +244,8 @@ const NO_MARKS = {
   "onceward/replayed": undefined,
   "onceward/completedAt": undefined,
   "onceward/unguarded": undefined,
+  "onceward/reason": undefined,
+  "onceward/guarded": undefined,
 };
 const REPLAYED = "onceward: This call was done before. This is its result, and nothing ran now.";
 const UNGUARDED =

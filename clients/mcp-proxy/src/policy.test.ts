@@ -53,7 +53,9 @@ test.each<[unknown, string]>([
   [refund({ onUnavailable: "proceed" }), 'tools.refund.onUnavailable needs "keyArgument"'],
   [refund({ onCrash: "policy" }), 'tools.refund.onCrash needs "keyArgument"'],
   [resolving({ hapened: {} }), "tools.refund.resolve has the unknown member hapened"],
-  [resolving({ happened: {} }), "tools.refund.resolve.happened must be an array of 1-16 JSON Pointers"],
+  [resolving({ happened: {} }), "tools.refund.resolve.happened must have 1-16 members"],
+  [resolving({ happened: { status: 1 } }), "tools.refund.resolve.happened.status must be a JSON Pointer"],
+  [refund({ namespace: "a b" }), "tools.refund.namespace must be"],
   [resolving({ arguments: { id: { valeu: 1 } } }), "resolve.arguments.id has the unknown member valeu"],
 ])("the policy %j is refused by name", (policy, message) => {
   expect(() => parse(policy)).toThrow(message);

@@ -1,4 +1,5 @@
-import { UsageError } from "./failure.ts";
+import { type AgentRunner, createAgentRun } from "@onceward/client/agents";
+import { messageOf, UsageError } from "./failure.ts";
 
 const MAX_TOOLS = 1000;
 const MAX_POINTERS = 16;
@@ -24,7 +25,7 @@ export interface ToolPolicy {
   readonly onCrash: "hold" | "policy";
   /** What an error of the tool says about its effect: nothing, so that `onCrash` decides; that there was none; or that it is the result. */
   readonly onToolError: "unknown" | "release" | "store";
-  /** Whether a claim marks when the call is sent, so that a crash before that is not ambiguous. */
+  /** Whether a claim marks when the call is sent, so that a crash before that is not ambiguous: always with `hold`. */
   readonly marksBegin: boolean;
   /** What to do if Onceward is unreachable: nothing, or the call without a claim. */
   readonly onUnavailable: "throw" | "proceed";
@@ -105,6 +106,12 @@ function parseTool(path: string, value: unknown, shared: string | undefined): To
     timeoutMs: duration(fields.timeoutMs ?? DEFAULT_TIMEOUT_MS, `${path}.timeoutMs`),
   };
   checkTogether(path, policy);
+  try {
+    // The client has the namespaces' rule.
+    createAgentRun({} as AgentRunner, { namespace: policy.namespace, runId: "policy" });
+  } catch (error) {
+    throw new UsageError(`${path}.${messageOf(error)}`);
+  }
   return policy;
 }
 
@@ -145,8 +152,12 @@ function parseResolve(value: unknown, path: string): ResolvePolicy {
 }
 
 function byPointer(value: unknown, path: string): Members {
-  pointers(Object.keys(members(value, path)), path);
-  return value as Members;
+  const named = members(value, path);
+  const names = Object.keys(named);
+  if (names.length === 0 || names.length > MAX_POINTERS)
+    throw new UsageError(`${path} must have 1-${MAX_POINTERS} members, which JSON Pointers name.`);
+  for (const name of names) pointer(name, `${path}.${name}`);
+  return named;
 }
 
 function parseName(path: string, { key, run }: Members): CallName {

@@ -1,29 +1,32 @@
 import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import {
   ErrorCode,
+  type JSONRPCErrorResponse,
   type JSONRPCMessage,
   type JSONRPCNotification,
   type JSONRPCRequest,
   type RequestId,
 } from "@modelcontextprotocol/sdk/types.js";
 import { NoEffectError, OutcomeUnknownError } from "@onceward/client/agents";
-import { messageOf } from "./failure.ts";
+import { messageOf, UsageError } from "./failure.ts";
 import { type CallParams, errorResult, Guard, type McpRunner, type ToolResult, toolError } from "./guard.ts";
 import { HostTransport } from "./host-transport.ts";
 import type { ProxyPolicy, ToolPolicy } from "./policy.ts";
-import { checkTools, type Tool, withoutKeyArguments } from "./tool-check.ts";
+import { checkTools, withoutKeyArguments } from "./tool-check.ts";
 import { connectUpstream, isSessionEnd, type UpstreamAddress } from "./upstream.ts";
 import { UpstreamRequests } from "./upstream-requests.ts";
 
 /** More guarded calls at once are refused. */
 const MAX_GUARDED_CALLS = 256;
 /** The codes by which JSON-RPC says that no method was called (https://www.jsonrpc.org/specification#error_object). */
-const NOT_CALLED: ReadonlySet<number> = new Set([
+const NOT_CALLED: readonly number[] = [
   ErrorCode.ParseError,
   ErrorCode.InvalidRequest,
   ErrorCode.MethodNotFound,
-  ErrorCode.InvalidParams,
-]);
+];
+/** What the SDK's servers say with -32602 before they call a tool. They say other things with it once a tool has returned. */
+const INVALID_CALL =
+  /^(MCP error -32602: )*(Input validation error|Invalid arguments|Invalid tools\/call request|Tool \S+ (not found|disabled)$)/;
 /** How long the server may take to list its tools, or to begin a session, in milliseconds. */
 const LIST_TIMEOUT_MS = 60_000;
 const TOOL_CALL = "tools/call";
@@ -70,8 +73,7 @@ class McpProxy {
   /** As the host began the session. */
   #initialize: JSONRPCRequest | undefined;
   #renewal: Promise<void> | undefined;
-  #checked: Promise<boolean> | undefined;
-  #offered: ReadonlyMap<string, Tool> = new Map();
+  #checked: Promise<Misfit | undefined> | undefined;
   /** How the server's process has ended. */
   #exit = "";
   #refusal: unknown;
@@ -165,7 +167,11 @@ class McpProxy {
       await this.#guarded(request, policy);
       return undefined;
     }
-    if (!(await this.#checkTools())) return undefined;
+    const misfit = await this.#checkTools();
+    if (misfit !== undefined) {
+      this.#refuse(request.id, ErrorCode.InternalError, misfit.why);
+      return undefined;
+    }
     const alike = [...this.#policy.keys()].find((tool) => tool.toLowerCase() === name.trim().toLowerCase());
     if (alike === undefined) return { sent: this.#toUpstream(request) };
     this.#refuse(
@@ -176,23 +182,27 @@ class McpProxy {
     return undefined;
   }
 
-  /** Compares the policy with the server's tools once; ends the proxy if they differ. Resolves with whether they agree. */
-  #checkTools(): Promise<boolean> {
+  /** Compares the policy with the server's tools once; ends the proxy if they differ. Resolves with why no call may be sent. */
+  #checkTools(): Promise<Misfit | undefined> {
     this.#checked ??= checkTools(this.#policy, (params) =>
       this.#requests.ask({ method: "tools/list", params }, LIST_TIMEOUT_MS),
     ).then(
       (offered) => {
-        this.#offered = offered;
         const names = [...this.#policy.keys()].join(", ");
         const passed = offered.size - this.#policy.size;
         this.#warn(`onceward: guarded: ${names}; ${passed} other tools pass through\n`);
-        return true;
+        return undefined;
       },
-      (error) => {
-        // Unanswered, because the host or the server has left.
-        if (!this.#isEnding) this.#refusal = error;
-        this.#end();
-        return false;
+      (error): Misfit => {
+        if (error instanceof UsageError) {
+          this.#refusal ??= error;
+          this.#end();
+          return { reason: "INVALID_REQUEST", why: "The policy does not fit the server." };
+        }
+        // The next call asks again.
+        this.#checked = undefined;
+        this.#warn(`onceward: the server does not list its tools: ${messageOf(error)}\n`);
+        return { reason: "NOT_SENT", why: "The server does not list its tools. Call the tool again later." };
       },
     );
     return this.#checked;
@@ -259,7 +269,8 @@ class McpProxy {
     if (params.task !== undefined) {
       return notRun("INVALID_REQUEST", `The tool ${params.name} can't be called as a task.`);
     }
-    if (!(await this.#checkTools())) return notRun("INVALID_REQUEST", "The policy does not fit the server.");
+    const misfit = await this.#checkTools();
+    if (misfit !== undefined) return notRun(misfit.reason, misfit.why);
     let refusal: JSONRPCMessage | undefined;
     try {
       const ask = (params: object, onSend?: (id: string) => void) =>
@@ -271,7 +282,7 @@ class McpProxy {
           });
           if ("result" in answer) return finished(answer.result);
           refusal = { ...answer, id } as JSONRPCMessage;
-          if ("error" in answer && this.#wasNotCalled(params.name, answer.error.code))
+          if ("error" in answer && wasNotCalled(answer.error))
             throw new NoEffectError("The server refused the call.");
           throw toolError(policy);
         },
@@ -286,12 +297,6 @@ class McpProxy {
       const message = `onceward: ${messageOf(error)}`;
       return refusal ?? { jsonrpc: "2.0", id, error: { code: ErrorCode.InternalError, message } };
     }
-  }
-
-  /** Servers of the SDK before 1.21 refuse their own tool's result so, too, if it does not have the form of its outputSchema. */
-  #wasNotCalled(tool: string, code: number): boolean {
-    const hasForm = this.#offered.get(tool)?.outputSchema !== undefined;
-    return NOT_CALLED.has(code) && !(hasForm && code === ErrorCode.InvalidParams);
   }
 
   /** Sends a message upstream. If the server has ended the session, begins the next one before this rejects. */
@@ -341,11 +346,21 @@ class McpProxy {
 /** The reason of a call's signal once the host has cancelled the call. */
 class Cancelled extends Error {}
 
+/** Why no call may be sent to the server. */
+interface Misfit {
+  readonly reason: "INVALID_REQUEST" | "NOT_SENT";
+  readonly why: string;
+}
+
 /** A guarded call that the host waits for. */
 interface GuardedCall {
   readonly controller: AbortController;
   /** The id of its request at the server, once that is sent. */
   upstreamId: string | undefined;
+}
+
+function wasNotCalled({ code, message }: JSONRPCErrorResponse["error"]): boolean {
+  return NOT_CALLED.includes(code) || (code === ErrorCode.InvalidParams && INVALID_CALL.test(message));
 }
 
 /** Returns the result of a tool. @throws OutcomeUnknownError for the handle of a task that is still working. */

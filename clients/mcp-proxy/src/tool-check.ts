@@ -1,6 +1,6 @@
 import type { JSONRPCMessage } from "@modelcontextprotocol/sdk/types.js";
-import { DERIVED_KEY_LENGTH, withoutArgument } from "@onceward/client/agents";
-import { messageOf, UsageError } from "./failure.ts";
+import { DERIVED_KEY_LENGTH, mayHaveArgument, withoutArgument } from "@onceward/client/agents";
+import { UsageError } from "./failure.ts";
 import { type ProxyPolicy, valueAt } from "./policy.ts";
 
 /** More pages than a server needs for its tools. */
@@ -10,7 +10,6 @@ const MAX_PAGES = 100;
 export interface Tool {
   readonly name?: unknown;
   readonly inputSchema?: unknown;
-  readonly outputSchema?: unknown;
 }
 
 /**
@@ -18,7 +17,7 @@ export interface Tool {
  *
  * @param ask sends a `tools/list` with these parameters. Resolves with the server's answer.
  * @throws UsageError for a tool of the policy that the server does not have, which would pass unguarded under its real name; for a
- *   argument that the tool does not have, and for a tool of `resolve` that may write.
+ *   argument that the tool does not have, and for a tool of `resolve` that may write; the errors of `ask`.
  */
 export async function checkTools(
   policy: ProxyPolicy,
@@ -38,7 +37,7 @@ export async function checkTools(
     const named = by.by === "run" ? { ignore } : { key: by.pointers, createdAt, ignore };
     for (const [member, pointers = []] of Object.entries(named))
       for (const pointer of [pointers].flat())
-        if (!mayHave(inputSchema, pointer))
+        if (!mayHaveArgument(inputSchema, pointer))
           throw new UsageError(`tools.${name}.${member} ${pointer} ${NOT_LISTED}`);
     if (resolve !== undefined && valueAt(offered.get(resolve.tool), "/annotations/readOnlyHint") !== true)
       throw new UsageError(
@@ -49,19 +48,6 @@ export async function checkTools(
 }
 
 const NOT_LISTED = 'is not among the "properties" of the tool\'s inputSchema.';
-
-/** Returns whether a tool may have this argument. References and combined schemas are not followed: these may have any. */
-function mayHave(inputSchema: unknown, pointer: string): boolean {
-  const parent = pointer.slice(0, pointer.lastIndexOf("/")).replaceAll("/", "/properties/");
-  const { properties, additionalProperties, ...more } = Object(
-    parent === "" ? inputSchema : valueAt(inputSchema, parent),
-  );
-  if (properties === undefined || ["$ref", "allOf", "anyOf", "oneOf"].some((name) => name in more))
-    return true;
-  return (
-    (parent !== "" && additionalProperties === true) || withoutArgument(inputSchema, pointer) !== undefined
-  );
-}
 
 function checkKeyArgument(tool: string, pointer: string, inputSchema: unknown): void {
   const path = `tools.${tool}.keyArgument ${pointer}`;
@@ -99,9 +85,7 @@ async function toolsOf(
   const offered = new Map<string, Tool>();
   let cursor: unknown;
   for (let page = 0; page < MAX_PAGES; page++) {
-    const answer = await ask(cursor === undefined ? {} : { cursor }).catch((error) => {
-      throw new UsageError(`The server does not list its tools: ${messageOf(error)}`);
-    });
+    const answer = await ask(cursor === undefined ? {} : { cursor });
     if (!("result" in answer)) throw new UsageError(`The server does not list its tools: ${textOf(answer)}`);
     const { tools, nextCursor } = answer.result;
     if (!Array.isArray(tools)) throw new UsageError("The server's list of tools has no tools.");

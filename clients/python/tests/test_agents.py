@@ -18,9 +18,10 @@ from onceward import (
     Onceward,
     OncewardError,
     OutcomeUnknownError,
+    TerminalError,
     current_claim,
 )
-from onceward.agents import AgentRun, ToolBlockedError, ToolCall, once_tool
+from onceward.agents import AgentRun, ToolBlockedError, ToolCall, once_tool, thread_runs
 from onceward.testing import TestingOnceward, TestingPolicy
 
 _REFUND = {"order": "7", "cents": 100}
@@ -103,6 +104,9 @@ def test_one_response_may_call_a_tool_twice(kind: str) -> None:
         assert agent.attempt(*calls) == ["done 1", "done 2"]
         assert agent.attempt(_refund(response="m2"), _refund(response="m2")) == ["done 1", "done 2"]
         assert agent.effects == ["run-1:1:refund", "run-1:1:refund:1"]
+        # In one process, the framework may repeat a call of the response.
+        calls = [_refund(response="m1", call_id=each) for each in ("a", "b", "b", "a")]
+        assert agent.attempt(*calls) == ["done 1", "done 2", "done 2", "done 1"]
 
 
 def test_a_repeated_step_with_other_arguments_is_blocked(kind: str) -> None:
@@ -132,6 +136,36 @@ def test_a_call_whose_process_stopped_is_not_repeated_until_its_outcome_is_known
         assert value == _REFUND
         assert agent.attempt(_refund()) == [_REFUND]
         assert len(agent.effects) == 1
+
+
+def test_a_call_is_held_whoever_left_its_outcome_unknown(kind: str) -> None:
+    with TestingOnceward(policy=TestingPolicy(on_lease_expiry="HOLD")) as testing:
+        agent = Agent(testing, kind)
+        agent.attempt(_refund(key="a"), _refund(key="b"), _refund(key="c"), fails=ValueError("no stock"))
+        agent.attempt(_refund(key="a"), fails=asyncio.CancelledError(), on_crash="policy")
+        with pytest.raises(OutcomeUnknownError):
+            testing.onceward.run("agent-tools", "b", _unknown)
+        testing.fail_next("Complete", "NAMESPACE_DENIED")
+        agent.attempt(_refund(key="c"), fails=TerminalError("declined"))
+        testing.advance(30_000)
+        agent.effects.clear()
+        outcomes = agent.attempt(_refund(key="a"), _refund(key="b"), _refund(key="c"))
+        assert [_reason(each) for each in outcomes] == ["AMBIGUOUS"] * 3 and agent.effects == []
+
+
+def _unknown(claim: Any) -> None:
+    raise OutcomeUnknownError("the connection broke")
+
+
+def test_a_call_whose_process_died_before_the_tool_began_runs(kind: str) -> None:
+    with TestingOnceward(policy=TestingPolicy(on_lease_expiry="HOLD")) as testing:
+        agent = Agent(testing, kind)
+        for rpc in ("ExtendLease", "Release"):
+            testing.fail_next(rpc, "NAMESPACE_DENIED")
+        [died] = agent.attempt(_refund())
+        assert died.reason == "NAMESPACE_DENIED"
+        testing.advance(30_000)
+        assert agent.attempt(_refund()) == ["done 1"]
 
 
 def test_a_call_that_is_known_not_to_have_happened_runs(kind: str) -> None:
@@ -232,6 +266,7 @@ def test_with_proceed_a_call_with_its_own_key_runs_unless_it_may_have_begun(kind
         assert agent.attempt(_refund(key="order-7"), **away) == ["done 1"]
         outcomes = agent.attempt(*[_refund(key="order-8")] * 2, fails=TimeoutError(), **away)
         assert [_reason(outcome) for outcome in outcomes] == ["AMBIGUOUS", "UNAVAILABLE"]
+        assert "was not done" not in str(outcomes[1])
         testing.fail_next("Lookup", "DATABASE_UNAVAILABLE", times=100)
         assert [_reason(each) for each in agent.attempt(_refund(), **away)] == ["UNAVAILABLE"]
         assert len(agent.effects) == 2
@@ -300,6 +335,23 @@ def test_the_parallel_calls_of_threads_are_of_one_response() -> None:
         futures = [threads.submit(run.call, _refund(), tool) for _ in range(8)]
         keys = {future.result() for future in futures}
         assert len(keys) == 8
+
+
+def test_the_threads_of_one_step_share_their_run() -> None:
+    from concurrent.futures import ThreadPoolExecutor
+    from threading import Barrier
+
+    with TestingOnceward() as testing, ThreadPoolExecutor(2) as threads:
+        run_of = thread_runs(testing.onceward, "agent-tools")
+        together = Barrier(2)
+
+        def find(thread: str) -> AgentRun:
+            together.wait()
+            return run_of({"configurable": {"thread_id": thread}})
+
+        for each in range(200):
+            first, second = threads.map(find, [str(each)] * 2)
+            assert first is second
 
 
 def test_the_text_of_a_blocked_call_is_the_output_of_a_guarded_function() -> None:

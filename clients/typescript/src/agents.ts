@@ -27,7 +27,13 @@ import { type AgentRunner, type AgentRunOptions, checkAgentRunOptions } from "./
 
 export type { AgentRun } from "./agents/agent-run.ts";
 export { type AiSdkMessage, type AiSdkOptions, aiSdkTools } from "./agents/ai-sdk.ts";
-export { DERIVED_KEY_LENGTH, KEY_ARGUMENT_LABEL, withArgument, withoutArgument } from "./agents/arguments.ts";
+export {
+  DERIVED_KEY_LENGTH,
+  KEY_ARGUMENT_LABEL,
+  mayHaveArgument,
+  withArgument,
+  withoutArgument,
+} from "./agents/arguments.ts";
 export { type BlockedReason, ToolBlockedError } from "./agents/blocked.ts";
 export { claimOf } from "./agents/claim-of.ts";
 export {

@@ -87,6 +87,12 @@ test.each([
 ])("a tool with %s gets the key in an argument that the model does not see", async (_, schema) => {
   await using guard = await newGuard();
   const bank = vi.fn(async (order: unknown) => order);
+  await expect(async () => {
+    const run = createAgentRun(guard.onceward, { namespace: "agent-tools", runId: "run-1" });
+    const refund = tool({ inputSchema: schema as FlexibleSchema<Order>, execute: bank });
+    const { inputSchema } = aiSdkTools(run, { refund }, { keyArguments: { refund: "/kee" } }).refund;
+    return Object(inputSchema).jsonSchema;
+  }).rejects.toThrow("keyArguments.refund");
   for (const input of [{ order: "7" }, { order: "7", [keyName]: "the model's" }]) {
     const run = createAgentRun(guard.onceward, { namespace: "agent-tools", runId: "run-1" });
     const refund = tool({ inputSchema: schema as FlexibleSchema<Order>, execute: bank });

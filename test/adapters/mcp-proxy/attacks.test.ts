@@ -120,20 +120,21 @@ test("what a lenient server could take for a guarded call does not reach it", as
 });
 
 test.each([
-  [-32603, "an internal error", 1, "refund"],
-  [-32001, "a time-out of the server", 1, "refund"],
-  [-32602, "arguments that are not valid", 2, "refund"],
-  [-32602, "perhaps a result that is not of its form", 1, "Other"],
+  [-32603, "Internal error", 1],
+  [-32001, "Request timed out", 1],
+  [-32602, "MCP error -32602: Input validation error: Invalid arguments for tool refund", 2],
+  [-32602, "Tool refund disabled", 2],
+  [-32602, "MCP error -32602: Invalid tools/call result: not found", 1],
 ])(
   "after the error %i, %s, the tool is called %i times by two calls",
-  async (mode, _, times, tool) => {
-    const { call, answers, answerTo, called } = await newHost(tool, { leaseMs: 60_000 });
+  async (code, message, times) => {
+    const { call, answers, answerTo, called } = await newHost("refund", { leaseMs: 60_000 });
     for (const id of [1, 2]) {
-      call(id, `{"order":"a","mode":${mode}}`);
+      call(id, JSON.stringify({ order: "a", mode: { code, message } }));
       await answerTo(id);
     }
     expect(await called()).toHaveLength(times);
-    expect(answers[1]?.error?.message).toBe("no");
+    expect(answers[1]?.error?.message).toBe(message);
     if (times === 1) expect(JSON.stringify(answers.at(-1))).toContain("OUTCOME UNKNOWN");
   },
   60_000,
@@ -167,7 +168,7 @@ test("a message over 10 MiB is skipped, and the proxy serves the next one", asyn
 });
 
 test("256 guarded calls run at once, and one more is refused", async () => {
-  const { call, answers, answerTo, called } = await newHost();
+  const { call, answers, answerTo, called } = await newHost("refund", { leaseMs: 60_000 });
   for (let id = 1; id <= 257; id++) call(id, `{"order":"${id}","mode":"never"}`);
   await answerTo(257);
   expect(answers.at(-1)).toMatchObject({ result: { _meta: { "onceward/reason": "TOO_MANY_CALLS" } } });

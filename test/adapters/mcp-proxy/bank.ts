@@ -20,7 +20,10 @@ function newServer(): McpServer {
 
   server.registerTool("refund", { inputSchema: order }, ({ order: id }) => {
     appendFileSync(ledger, `refund ${id}\n`);
-    if (id === "the session's last") sessions.clear();
+    if (id === "the session's last") {
+      sessions.clear();
+      isFull = true;
+    }
     return textOf(`refunded ${id}`);
   });
   server.registerTool("hang", { inputSchema: order }, async ({ order: id }, { signal }) => {
@@ -64,6 +67,8 @@ function newServer(): McpServer {
 }
 
 const sessions = new Map<string, StreamableHTTPServerTransport>();
+/** Whether the next session is refused. */
+let isFull = false;
 
 async function newSession(): Promise<StreamableHTTPServerTransport> {
   const session: StreamableHTTPServerTransport = new StreamableHTTPServerTransport({
@@ -84,7 +89,8 @@ if (transport === "stdio") {
       return;
     }
     const id = request.headers["mcp-session-id"];
-    const session = id === undefined ? await newSession() : sessions.get(`${id}`);
+    const session = id === undefined && !isFull ? await newSession() : sessions.get(`${id}`);
+    if (id === undefined) isFull = false;
     if (session === undefined) response.writeHead(404).end();
     else await session.handleRequest(request, response);
   });

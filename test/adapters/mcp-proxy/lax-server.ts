@@ -4,7 +4,7 @@ import { createInterface } from "node:readline";
 /**
  * A server of Model Context Protocol that does not follow it: `lax-server.ts LEDGER`. It has the tools `refund` and
  * `Other` on two pages, takes methods in any case, and keeps each line that it reads in the ledger. A call's argument `mode` says how
- * it answers: `die` by its end, `task` with the handle of a task, `twice` with two answers, `never` not at all, a number with an error of this code,
+ * it answers: `die` by its end, `task` with the handle of a task, `twice` with two answers, `never` not at all, an object with this error,
  * `change` after it has changed its tools.
  */
 const [ledger = ""] = process.argv.slice(2);
@@ -21,7 +21,7 @@ for await (const line of createInterface({ input: process.stdin })) {
     answer(
       params?.cursor === "2"
         ? { tools: [{ name: "refund", inputSchema }] }
-        : { tools: [{ name: "Other", inputSchema, outputSchema: {} }], nextCursor: "2" },
+        : { tools: [{ name: "Other", inputSchema }], nextCursor: "2" },
     );
   if (method.toLowerCase() !== "tools/call") continue;
   const { mode } = params.arguments;
@@ -31,8 +31,8 @@ for await (const line of createInterface({ input: process.stdin })) {
     process.stdout.write('{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\n');
   }
   if (mode === "task") answer({ task: { taskId: "task-1", status: "working" } });
-  else if (typeof mode === "number")
-    process.stdout.write(`${JSON.stringify({ jsonrpc: "2.0", id, error: { code: mode, message: "no" } })}\n`);
+  else if (typeof mode === "object")
+    process.stdout.write(`${JSON.stringify({ jsonrpc: "2.0", id, error: mode })}\n`);
   else if (mode !== "never") answer({ content: [{ type: "text", text: "first" }] });
   if (mode === "twice") answer({ content: [{ type: "text", text: "second" }] });
 }

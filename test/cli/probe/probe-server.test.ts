@@ -2,10 +2,13 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, onTestFinished, test } from "vitest";
+import { Budget } from "../../../clients/cli/src/probe/budget.ts";
 import { readEndpoint } from "../../../clients/cli/src/probe/endpoint.ts";
+import type { Answer } from "../../../clients/cli/src/probe/exchange.ts";
+import { CALLS } from "../../../clients/cli/src/probe/mcp/calls.ts";
 import { LIST } from "../../../clients/cli/src/probe/mcp/lint.ts";
 import { probeServer, SERVER_CHECKS } from "../../../clients/cli/src/probe/mcp/probe-server.ts";
-import type { Report } from "../../../clients/cli/src/probe/probe.ts";
+import { type Report, runChecks } from "../../../clients/cli/src/probe/probe.ts";
 import * as sdk from "../../../clients/mcp-proxy/src/index.ts";
 import { listen } from "../../adapters/http/listen.ts";
 import { newDir } from "../../support/new-dir.ts";
@@ -85,12 +88,17 @@ test("names that create are told from those that change or read, and a key from 
   const others = "transfer_issue withdraw_offer subscribeToIssue assignIssue get_payment share-email";
   expect(judge("list.no-key", others)).toMatchObject({ kind: "passed" });
   const more = {
-    description: "Pays.\nGenerate a random UUID.",
+    description: "Pays.\nReturns the unique identifier of the charge.\nGenerate a random UUID for requestId.",
     inputSchema: { properties: { requestId: {} } },
   };
   expect(judge("list.key-by-model", "pay", more)).toMatchObject({
     detail: expect.stringContaining("a random"),
   });
+  // A search of the whole text, which takes quadratic time, would last for minutes.
+  const requestId = { description: "unique ".repeat(2e5), examples: [] };
+  const long = { description: more.description.split("\n")[1], inputSchema: { properties: { requestId } } };
+  for (const id of ["list.key-by-model", "list.key-default"])
+    expect(judge(id, "pay", long)).toMatchObject({ kind: "passed" });
   const hint = { annotations: { readOnlyHint: true } };
   expect(judge("list.read-only-hint", "send_invoice_preview", hint)).toMatchObject({ kind: "passed" });
 });
@@ -102,10 +110,13 @@ test("our proxy before a server without keys passes every check of calls", async
   await writeFile(policy, JSON.stringify({ namespace: "tools", tools: { refund: { key: ["/order"] } } }));
   await writeFile(ledger, "");
   const { apiKey } = await createTenant(world.database);
+  const keyFile = join(dir, "key");
+  await writeFile(keyFile, apiKey);
   const proxy = fileURLToPath(new URL("../../../clients/mcp-proxy/src/main.ts", import.meta.url));
   const bank = `${programOf(new URL("../../adapters/mcp-proxy/bank.ts", import.meta.url))} ${ledger} stdio`;
   const endpoint = readEndpoint({
-    mcp: `${process.execPath} --conditions=@onceward/source ${proxy} --policy ${policy} -- ${bank}`,
+    // The server does not get the key of the command line.
+    mcp: `sh -c 'test -z "$ONCEWARD_API_KEY" && exec ${process.execPath} --conditions=@onceward/source ${proxy} --policy ${policy} --api-key-file ${keyFile} -- ${bank}'`,
     ...{ tools: ["refund"], allowWrites: true, lateMs: 0 },
     body: '{"order":"{{id}}"}',
     otherBody: '{"order":"{{id}}","reason":"late"}',
@@ -120,14 +131,33 @@ test("our proxy before a server without keys passes every check of calls", async
   expect([failuresIn(list), calls?.key, failuresIn(calls)]).toEqual([[], "the arguments", []]);
 });
 
+test("a call that is refused after its session ended early has at most one effect", async () => {
+  const answers = [200, 200, 400, 400].map((status, at) => ({
+    status,
+    headers: {},
+    body: Buffer.from(`${at}`),
+  }));
+  const endpoint = readEndpoint({ mcp: "server", lateMs: 0 });
+  const sender = {
+    request: () => ({ url: "refund", method: "tools/call", headers: {}, body: "{}" }),
+    show: () => "",
+    send: async () => answers.shift() as Answer,
+    ...{ cut: async () => {}, restart: async () => {} },
+  };
+  const options = { env: {}, budget: new Budget(BOUNDS), sender, only: ["call.lost"] };
+  expect(failuresIn(await runChecks(CALLS, endpoint, options))).toEqual([]);
+});
+
 test("the command calls no tool without --allow-writes, and reports each tool with its key", async () => {
   const { mcp = "", body, countUrl = "" } = await mutant("stdio", "call.repeated");
   const args = ["probe", "--mcp", mcp, "--tools", "create_charge", "--arguments", body, "--json"];
   const count = ["--count-url", countUrl, "--rate", "1000"];
-  const unasked = await cli(...args);
+  for (const lacking of [args, ["probe", "--mcp", mcp, "--allow-writes"]])
+    expect(await cli(...lacking)).toMatchObject({ exit: 2, stderr: expect.stringContaining("allowWrites") });
+  const unasked = await cli("probe", "--mcp", mcp, "--json");
   expect([unasked.exit, JSON.parse(unasked.stdout).endpoints]).toMatchObject([
     0,
-    [{ url: mcp, checks: { 6: { check: "call.repeated", result: "skipped", detail: "needs allowWrites" } } }],
+    [{ url: mcp, checks: { 6: { check: "call.repeated", result: "skipped", detail: "needs tools" } } }],
   ]);
   const called = await cli(...args, ...count, "--allow-writes", "--only", "call.repeated");
   expect([called.exit, JSON.parse(called.stdout).endpoints[1]]).toMatchObject([

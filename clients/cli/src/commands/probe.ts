@@ -36,7 +36,10 @@ const MEMBERS: Readonly<Record<keyof Endpoint, MemberFlag>> = {
     meaning: "instead of --url, a server of Model Context Protocol: its URL, or the command that starts it",
   },
   tools: { flag: "--tools <name>", meaning: "a tool of --mcp that is called", parse: several },
-  allowWrites: { flag: "--allow-writes", meaning: "call the tools; without it, only their list is checked" },
+  allowWrites: {
+    flag: "--allow-writes",
+    meaning: "call the tools; without both, only their list is checked",
+  },
   keyArgument: {
     flag: "--key-argument <pointer>",
     meaning: "the tools' argument with the key, such as /idempotency_key; by default found by its name",

@@ -94,7 +94,10 @@ export function readEndpoint(value: unknown): Endpoint {
   });
   if ((given.url === undefined) === (given.mcp === undefined))
     throw new UsageError("url: this or mcp is needed");
-  return { ...DEFAULTS, url: String(given.mcp), ...Object.fromEntries(read) };
+  const endpoint: Endpoint = { ...DEFAULTS, url: String(given.mcp), ...Object.fromEntries(read) };
+  if (endpoint.tools.length > 0 !== endpoint.allowWrites)
+    throw new UsageError("tools: the tools to call, and allowWrites, need each other");
+  return endpoint;
 }
 
 /** A request to an endpoint. */

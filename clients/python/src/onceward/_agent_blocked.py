@@ -48,8 +48,8 @@ _TEXTS: dict[BlockedReason, str] = {
     ),
     "UNAVAILABLE": (
         "NOT RUN. The tool {tool} is protected against repetitions, and the protection is not available "
-        "now. Nothing ran now. Tell the user that this was not done, or call the tool again with the same "
-        "arguments later."
+        "now. Nothing ran now. This says nothing about earlier calls for this purpose. Tell the user both, "
+        "or call the tool again with the same arguments later."
     ),
 }
 

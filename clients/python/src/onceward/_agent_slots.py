@@ -26,6 +26,8 @@ class Slot:
 
     key: str
     fingerprint: bytes
+    #: The framework's newest id of the call.
+    call_id: str | None = None
     running: int = 0
     responses: OrderedDict[str, None] = field(default_factory=OrderedDict)
 
@@ -43,13 +45,14 @@ class StepSlots:
         self._slots: list[Slot] | None = None
         self._lock = threading.Lock()
 
-    def take(self, fingerprint: bytes, response: str | None) -> Flow[Slot | str]:
+    def take(self, fingerprint: bytes, response: str | None, call_id: str | None) -> Flow[Slot | str]:
         """Returns the slot of a call, marked as running:
 
-        1. a slot with the same arguments that the model response has not used;
-        2. else "changed", if an earlier attempt of the step made a call that this attempt has not made: this
+        1. the slot of the same call, if the framework repeats one;
+        2. else a slot with the same arguments that the model response has not used;
+        3. else "changed", if an earlier attempt of the step made a call that this attempt has not made: this
            call may be its repetition with other arguments;
-        3. else a new slot, or "full".
+        4. else a new slot, or "full".
 
         :raises OncewardError: if the service can't be asked for the calls of earlier attempts.
         """
@@ -59,20 +62,24 @@ class StepSlots:
                 if self._slots is None:
                     self._slots = found
         with self._lock:
-            return self._choose(self._slots, fingerprint, response)
+            return self._choose(self._slots, fingerprint, response, call_id)
 
     def release(self, slot: Slot) -> None:
         """Notes that a call no longer runs."""
         with self._lock:
             slot.running -= 1
 
-    def _choose(self, slots: list[Slot], fingerprint: bytes, response: str | None) -> Slot | str:
+    def _choose(
+        self, slots: list[Slot], fingerprint: bytes, response: str | None, call_id: str | None
+    ) -> Slot | str:
         name = _NO_RESPONSE if response is None else response
 
         def is_free(slot: Slot) -> bool:
             return slot.running == 0 if response is None else name not in slot.responses
 
-        chosen = next((each for each in slots if each.fingerprint == fingerprint and is_free(each)), None)
+        same = [each for each in slots if each.fingerprint == fingerprint]
+        repeated = [each for each in same if call_id is not None and each.call_id == call_id]
+        chosen = next(iter([*repeated, *filter(is_free, same)]), None)
         if chosen is None:
             if any(name not in each.responses for each in slots):
                 return "changed"
@@ -80,6 +87,7 @@ class StepSlots:
                 return "full"
             chosen = Slot(self._key(len(slots)), fingerprint)
             slots.append(chosen)
+        chosen.call_id = call_id
         chosen.running += 1
         chosen.responses[name] = None
         if len(chosen.responses) > _MAX_RESPONSES:

@@ -13,7 +13,7 @@ model's id of the call is never a part, because a repeated step has another one.
 ``onceward.current_claim()`` has the claim, for derived keys.
 
 Create an AgentRun each time the run is started or resumed. At most one process at a time may execute a run.
-Keys and checkpoints are those of ``@onceward/client/agents``.
+Keys are those of ``@onceward/client/agents``.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from ._keytime import key_time
 from ._limits import MAX_KEY_BYTES
 from ._mapping import is_unavailable
 from ._options import OnceOptions, operation_of
-from ._resolve import DidNotHappen, Unknown
+from ._resolve import Unknown
 from ._texts import raise_if_any, refused_field, text_violations
 
 __all__ = [
@@ -51,6 +51,7 @@ __all__ = [
     "BlockedReason",
     "ToolBlockedError",
     "ToolCall",
+    "langgraph_response",
     "langgraph_step",
     "once_tool",
     "openai_step",
@@ -63,10 +64,6 @@ P = ParamSpec("P")
 #: A run remembers this many steps and calls with unknown outcomes, and ``thread_runs`` this many threads; the
 #: service knows the others.
 _MAX_REMEMBERED = 1024
-#: The claim's checkpoint once the tool is about to begin. A tool's own checkpoint means the same.
-_STARTED = "onceward.tool-started"
-#: The claim's checkpoint once the tool has raised: the next attempt may run it.
-_FAILED = "onceward.tool-failed"
 
 #: Work that blocks or returns an awaitable; its driver sends the result.
 _Steps = Generator[Callable[[], Any], Any, T]
@@ -91,6 +88,8 @@ class ToolCall:
     #: A name that the calls of one model response share, and that no other response has. Default: calls that
     #: run at the same time are of one response.
     response: str | None = None
+    #: The framework's id of the call: only to recognise the same call, never part of the key.
+    call_id: str | None = None
 
 
 class AgentRun:
@@ -104,7 +103,7 @@ class AgentRun:
         id.
     :param on_crash: what to do about a call whose process stopped after the tool began: "hold", so that it
         does not run again until its outcome is known, or "policy", so that the namespace's policy decides.
-        Tools that save checkpoints of their own need "policy".
+        "hold" sets ``marks_begin``.
     :param options: those of runs. ``resolve`` gets the claim and the call. ``on_unavailable="proceed"`` runs
         a call only if it has its own ``key``, and unless this run knows that the tool may have begun.
     :raises InvalidRequestError: for an invalid option.
@@ -220,7 +219,7 @@ class AgentRun:
     def _take(self, slots: StepSlots, call: ToolCall, fingerprint: bytes) -> _Steps[Slot]:
         try:
             calls: Any = self._onceward._calls
-            slot = yield lambda: calls.drive(slots.take(fingerprint, call.response))
+            slot = yield lambda: calls.drive(slots.take(fingerprint, call.response, call.call_id))
         except OncewardError as error:
             if not is_unavailable(error):
                 raise
@@ -238,19 +237,18 @@ class AgentRun:
 
         def guarded(claim: Any) -> Any:
             attempt.claim = claim
-            return self._drive(self._run_tool(attempt, fn))
+            return self._drive(_run_tool(claim, fn))
 
         def resolve(claim: Any) -> Any:
-            # The claim's checkpoint says whether the earlier attempt began.
-            if self._holds and (claim.checkpoint is None or claim.checkpoint.name == _FAILED):
-                return DidNotHappen()
             return Unknown() if self._resolve is None else self._resolve(claim, attempt.call)
 
         options: Any = {
             **self._options,
             "fingerprint": attempt.fingerprint,
             "key_created_at": attempt.key_created_at,
+            # With it, the run marks the begin of the tool.
             "resolve": resolve if self._holds or self._resolve is not None else None,
+            **({"marks_begin": True} if self._holds else {}),
             **({"on_unavailable": "throw"} if attempt.may_have_begun else {}),
             **({"wait_ms": 0} if attempt.has_ended else {}),
         }
@@ -258,28 +256,6 @@ class AgentRun:
             return (yield lambda: runner.run(self._namespace, attempt.key, guarded, **options))
         except BaseException as error:
             return attempt.settle(error)
-
-    def _run_tool(self, attempt: _Attempt, fn: Callable[[Any], Any]) -> _Steps[Any]:
-        """Runs a tool so that an attempt which begins after a crash does not repeat its effect."""
-        claim = attempt.claim
-        if self._holds:
-            yield lambda: claim.save_checkpoint(_STARTED)
-        attempt.has_begun = True
-        try:
-            value = yield lambda: fn(claim)
-        except BaseException as error:
-            if judge(claim._held, error) == "unknown":
-                raise ClaimAbandoned from error
-            if self._holds:
-                try:
-                    yield lambda: claim.save_checkpoint(_FAILED)
-                except OncewardError:
-                    # A later attempt finds the outcome unknown: too careful, and correct.
-                    pass
-            raise
-        if claim._held.marked is not None:
-            raise ClaimAbandoned from claim._held.marked
-        return value
 
 
 @dataclass
@@ -290,8 +266,8 @@ class _Attempt:
     key: str
     key_created_at: datetime | None
     fingerprint: bytes
+    #: The claim, once the tool has begun.
     claim: Any = None
-    has_begun: bool = False
     #: Whether the outcome of the call is unknown, so that a later call with the same arguments is a repeat.
     is_unknown: bool = False
     #: Whether this run knows that the tool may have begun.
@@ -317,7 +293,7 @@ class _Attempt:
             if cause is not None and not isinstance(cause, Exception):
                 raise cause
             raise self._blocked("AMBIGUOUS") from error
-        reason = blocked_reason(error) if isinstance(error, OncewardError) and not self.has_begun else None
+        reason = blocked_reason(error) if isinstance(error, OncewardError) and self.claim is None else None
         if reason is None:
             raise error
         raise self._blocked("AMBIGUOUS" if self.has_ended and reason == "IN_PROGRESS" else reason) from error
@@ -331,6 +307,7 @@ def once_tool(
     run: AgentRun | Callable[[Any], AgentRun],
     *,
     step: Callable[[Any], str | int] | None = None,
+    response: Callable[[Any], tuple[str | None, str | None]] | None = None,
     context: str | None = None,
     key: Callable[..., str] | None = None,
     key_argument: str | None = None,
@@ -344,6 +321,8 @@ def once_tool(
     :param run: the run of the calls, or a function that returns it for the framework's context.
     :param step: returns the step of a call from the framework's context, such as ``openai_step``. Needed
         unless there is a ``key``.
+    :param response: returns the names of the model response that made the call and of the call, such as
+        ``langgraph_response``. Default: calls that run at the same time are of one response.
     :param context: the parameter by which the framework passes its context, which is not an argument of the
         model.
     :param key: returns the operation's own key for the arguments, see ``ToolCall.key``.
@@ -382,7 +361,8 @@ def once_tool(
             if run_of_call.is_asyncio != is_coroutine_function(fn):
                 description = "must have a client for asyncio for a coroutine function, and only then"
                 raise refused_field("run", description)
-            call = ToolCall(name or fn.__name__, number, _as_json(arguments), own)
+            origin = (None, None) if response is None else response(given)
+            call = ToolCall(name or fn.__name__, number, _as_json(arguments), own, None, *origin)
             return run_of_call, call, call_tool
 
         def hidden(guarded: Any) -> Any:
@@ -430,20 +410,33 @@ def openai_step(context: Any) -> int:
 
 
 def langgraph_step(config: Any) -> int:
-    """Returns the step of a call in LangGraph from its RunnableConfig.
+    """Returns the step of a call in LangGraph from its RunnableConfig or ToolRuntime.
 
     LangGraph counts the steps of a thread, and continues when the thread is resumed from a checkpoint.
 
     :raises InvalidRequestError: outside LangGraph, and in a subgraph, whose steps begin again each time it is
         called.
     """
-    metadata = config.get("metadata") or {}
+    metadata = getattr(config, "config", config).get("metadata") or {}
     step, namespace = metadata.get("langgraph_step"), metadata.get("langgraph_checkpoint_ns") or ""
     if not isinstance(step, int):
         raise refused_field("step", "must be a function of your own outside LangGraph")
     if "|" in namespace:
         raise refused_field("step", "must be a function of your own in a subgraph, whose steps begin again")
     return step
+
+
+def langgraph_response(runtime: Any) -> tuple[str | None, str | None]:
+    """Returns the ids of the message that made a call in LangGraph, and of the call, from its ToolRuntime.
+
+    By them, equal calls of one response each run once.
+    """
+    state, call_id = runtime.state, runtime.tool_call_id
+    messages = state.get("messages", ()) if isinstance(state, dict) else getattr(state, "messages", state)
+    for message in reversed(messages):
+        if any(call["id"] == call_id for call in getattr(message, "tool_calls", ())):
+            return message.id, call_id
+    return None, call_id
 
 
 def thread_runs(
@@ -460,16 +453,32 @@ def thread_runs(
     """
     AgentRun(onceward, namespace, "thread", **options)
     runs: OrderedDict[str, AgentRun] = OrderedDict()
+    lock = threading.Lock()
 
     def run_of(config: Any) -> AgentRun:
-        thread = (config.get("configurable") or {}).get("thread_id")
+        thread = (getattr(config, "config", config).get("configurable") or {}).get("thread_id")
         if not isinstance(thread, str):
             raise refused_field("thread_id", "must be a text in the config's configurable")
-        run = runs.get(thread) or AgentRun(onceward, namespace, thread, **options)
-        _remember(runs, thread, run)
+        # The calls of a step arrive in several threads, and have to share their run.
+        with lock:
+            run = runs.get(thread) or AgentRun(onceward, namespace, thread, **options)
+            _remember(runs, thread, run)
         return run
 
     return run_of
+
+
+def _run_tool(claim: Any, fn: Callable[[Any], Any]) -> _Steps[Any]:
+    """Runs a tool. :raises ClaimAbandoned: if it failed, and may have had its effect; else its own error."""
+    try:
+        value = yield lambda: fn(claim)
+    except BaseException as error:
+        if judge(claim._held, error) == "unknown":
+            raise ClaimAbandoned from error
+        raise
+    if claim._held.marked is not None:
+        raise ClaimAbandoned from claim._held.marked
+    return value
 
 
 async def _awaited(work: Callable[[], Any]) -> Any:

@@ -7,7 +7,14 @@ from typing import Any
 import pytest
 
 from onceward import aio, current_claim
-from onceward.agents import AgentRun, langgraph_step, once_tool, openai_step, thread_runs
+from onceward.agents import (
+    AgentRun,
+    langgraph_response,
+    langgraph_step,
+    once_tool,
+    openai_step,
+    thread_runs,
+)
 from onceward.testing import TestingOnceward
 
 
@@ -83,11 +90,10 @@ def test_the_tools_of_the_openai_agents_sdk() -> None:
 def test_the_tools_of_langgraph() -> None:
     pytest.importorskip("langgraph", reason="langgraph is not installed")
     from langchain_core.messages import AIMessage, HumanMessage
-    from langchain_core.runnables import RunnableConfig
     from langchain_core.tools import tool
     from langgraph.checkpoint.memory import InMemorySaver
     from langgraph.graph import START, MessagesState, StateGraph
-    from langgraph.prebuilt import ToolNode
+    from langgraph.prebuilt import ToolNode, ToolRuntime
 
     effects: list[str] = []
     mails: list[str] = []
@@ -96,11 +102,12 @@ def test_the_tools_of_langgraph() -> None:
         @tool
         @once_tool(
             thread_runs(testing.onceward, "agent-tools"),
-            context="config",
+            context="runtime",
             step=langgraph_step,
+            response=langgraph_response,
             key_argument="bank_key",
         )
-        def refund(bank_key: str, order: str, config: RunnableConfig) -> str:
+        def refund(bank_key: str, order: str, runtime: ToolRuntime) -> str:
             """Refunds an order."""
             assert bank_key == current_claim().derive_key("tool")
             effects.append(current_claim().key)
@@ -116,8 +123,8 @@ def test_the_tools_of_langgraph() -> None:
 
         def model(_: MessagesState) -> Any:
             calls = [
-                {"name": name, "args": {"order": "7"}, "id": name, "type": "tool_call"}
-                for name in ("refund", "mail")
+                {"name": name, "args": {"order": "7"}, "id": str(index), "type": "tool_call"}
+                for index, name in enumerate(("refund", "refund", "mail"))
             ]
             return {"messages": [AIMessage("", tool_calls=calls)]}
 
@@ -127,14 +134,15 @@ def test_the_tools_of_langgraph() -> None:
         graph.add_edge(START, "model")
         graph.add_edge("model", "tools")
         app = graph.compile(checkpointer=InMemorySaver())
-        thread: Any = {"configurable": {"thread_id": "thread-1"}}
+        # One call at a time.
+        thread: Any = {"configurable": {"thread_id": "thread-1"}, "max_concurrency": 1}
         with pytest.raises(ConnectionError):
             app.invoke({"messages": [HumanMessage("Refund order 7.")]}, thread)
-        # The step did not end: resuming the thread repeats both calls.
+        # The step did not end: resuming the thread repeats its calls.
         messages = app.invoke(None, thread)["messages"]
-        assert [each.content for each in messages[-2:]] == ["refunded 7", "sent"]
-        assert sorted(refund.args) == ["order"]
-    assert len(effects) == 1 and len(mails) == 2
+        assert [each.content for each in messages[-3:]] == ["refunded 7", "refunded 7", "sent"]
+        assert sorted(refund.tool_call_schema.model_json_schema()["properties"]) == ["order"]
+    assert len(effects) == 2 and len(mails) == 2
 
 
 def test_the_tools_of_a_server_of_mcp() -> None:

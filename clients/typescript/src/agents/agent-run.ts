@@ -4,13 +4,12 @@ import { fingerprintWithFiles } from "../keys/fingerprint.ts";
 import { keyTime } from "../keys/key-time.ts";
 import type { Claim } from "../run/claim.ts";
 import type { Jsonify } from "../run/jsonify.ts";
-import { resolveFor } from "../run/resolution.ts";
+import { resolveFor, unknown } from "../run/resolution.ts";
 import { retrying } from "../run/retry.ts";
 import { base64Url } from "../wire/bytes.ts";
 import { KEY_ARGUMENT_LABEL, withArgument } from "./arguments.ts";
 import { Attempt, orBlocked } from "./attempt.ts";
 import { ToolBlockedError } from "./blocked.ts";
-import { resolveHeld, runHeld, runTool } from "./hold.ts";
 import { type AgentRunner, type AgentRunOptions, checkCall, type ToolCall } from "./options.ts";
 import { MAX_CALLS_PER_STEP, type Slot, StepSlots } from "./slots.ts";
 
@@ -114,7 +113,7 @@ export class AgentRun {
     const { runId: _, runCreatedAt: __, onCrash = "hold", resolve, ...shared } = this.#options;
     const { call, key, fingerprint } = attempt;
     const { signal } = call;
-    const resolveCall = resolveFor(call, resolve);
+    const holds = onCrash === "hold";
     const options = {
       ...shared,
       key,
@@ -123,11 +122,11 @@ export class AgentRun {
       signal,
       ...(mayHaveBegun && { onUnavailable: "throw" as const }),
       ...(attempt.hasEnded && { waitMs: 0 }),
-      resolve: onCrash === "hold" ? resolveHeld(resolveCall) : resolveCall,
+      ...(holds && { marksBegin: true }),
+      // With it, the run marks the begin of the tool.
+      resolve: resolveFor(call, resolve) ?? (holds ? unknown : undefined),
     };
-    const tool = attempt.begin(fn);
-    const guarded = (claim: Claim) => (onCrash === "hold" ? runHeld(claim, tool) : runTool(claim, tool));
-    return await attempt.settled(this.#onceward.run(options, attempt.hold(guarded)));
+    return await attempt.settled(this.#onceward.run(options, attempt.begin(fn)));
   }
 
   async #lookUp(key: string, signal?: AbortSignal): Promise<RecordMessage | undefined> {

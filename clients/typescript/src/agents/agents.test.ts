@@ -113,13 +113,14 @@ test("a call without the key that is expected is refused, and so are options for
   const run = resume(newTesting());
   const execute = vi.fn();
   const _call = (input: unknown) => execute(input);
+  const schema = { properties: { options: { properties: {} } } };
   const toolkits = [
     (options: object) => {
-      const { refund } = aiSdkTools(run, { refund: { execute } }, options);
+      const { refund } = aiSdkTools(run, { refund: { execute, inputSchema: schema } }, options);
       return refund.execute({ order: "7" }, { toolCallId: "a", messages: [] });
     },
     async (options: object) => {
-      const [refund] = langChainTools(run, [{ name: "refund", schema: {}, _call, invoke: _call }], options);
+      const [refund] = langChainTools(run, [{ name: "refund", schema, _call, invoke: _call }], options);
       return await refund?._call({ order: "7" });
     },
   ];
@@ -128,6 +129,10 @@ test("a call without the key that is expected is refused, and so are options for
       await expect(call({ keys: { refund: () => key } })).rejects.toThrow("the key of refund must be 1-255");
     for (const option of ["keys", "keyArguments"])
       await expect(async () => call({ [option]: { refnud: "/key" } })).rejects.toThrow(`${option}.refnud`);
+    for (const key of ["/kee", "/options/kee"])
+      await expect(async () => call({ keyArguments: { refund: key } })).rejects.toThrow(
+        "keyArguments.refund",
+      );
   }
   expect(execute).not.toHaveBeenCalled();
 });
@@ -251,9 +256,38 @@ test("a call whose record another caller has released runs again", async () => {
 
 test("a call whose process died before the tool began runs again, also with policy HOLD", async () => {
   const testing = underPolicy("HOLD");
-  await testing.onceward.api.claim({ namespace: "agent-tools", key: "run-1:1:refund", owner: "dying" });
+  for (const rpc of ["extendLease", "release"] as const) testing.faults.failNext(rpc, "NAMESPACE_DENIED");
+  const tool = vi.fn(() => "refunded");
+  await expect(resume(testing).call(refund, tool)).rejects.toMatchObject({ reason: "NAMESPACE_DENIED" });
   testing.clock.advance(30_000);
-  expect(await resume(testing).call({ ...refund, key: "run-1:1:refund" }, () => "refunded")).toBe("refunded");
+  expect(await resume(testing).call(refund, tool)).toBe("refunded");
+  expect(tool).toHaveBeenCalledOnce();
+});
+
+const byOrder = { ...refund, key: "refund:7" };
+const charge = () => Promise.reject(new OutcomeUnknownError("the connection broke"));
+
+test.each<[string, (testing: TestingOnceward) => Promise<unknown>]>([
+  ["a service", ({ onceward }) => onceward.run({ namespace: "agent-tools", key: byOrder.key }, charge)],
+  ["a run under `policy`", (testing) => resume(testing, { onCrash: "policy" }).call(byOrder, charge)],
+  [
+    "a run whose TerminalError is not stored",
+    (testing) => {
+      testing.faults.failNext("complete", "NAMESPACE_DENIED");
+      return resume(testing).call(byOrder, () => Promise.reject(new TerminalError("declined")));
+    },
+  ],
+])("a call whose outcome %s left unknown does not run", async (_, attempt) => {
+  const testing = underPolicy("HOLD");
+  // This failure says nothing about later attempts.
+  await expect(resume(testing).call(byOrder, () => Promise.reject(new Error("down")))).rejects.toThrow(
+    "down",
+  );
+  await expect(attempt(testing)).rejects.toThrow();
+  testing.clock.advance(30_000);
+  const tool = vi.fn();
+  await expect(resume(testing).call(byOrder, tool)).rejects.toMatchObject({ reason: "AMBIGUOUS" });
+  expect(tool).not.toHaveBeenCalled();
 });
 
 test("a tool that throws runs again at the next attempt; a TerminalError is stored", async () => {

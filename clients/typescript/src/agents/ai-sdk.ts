@@ -47,6 +47,8 @@ export interface AiSdkOptions<Tools> {
  *
  * A blocked call throws ToolBlockedError, whose message the SDK gives to the model. Of a tool that yields several outputs,
  * the last one is stored and returned. `execute` gets `claim.signal` as its `abortSignal`, and the claim by `claimOf`.
+ *
+ * @throws InvalidRequestError for an invalid option, also for a key argument that a tool's schema surely lacks.
  */
 export function aiSdkTools<Tools extends Readonly<Record<string, object>>>(
   run: AgentRun,
@@ -81,7 +83,9 @@ export function aiSdkTools<Tools extends Readonly<Record<string, object>>>(
       );
     };
     const inputSchema: unknown = Reflect.get(tool, "inputSchema");
-    const hidden = keyArgument !== undefined && { inputSchema: hideArgument(inputSchema, keyArgument) };
+    const hidden = keyArgument !== undefined && {
+      inputSchema: hideArgument(inputSchema, keyArgument, `keyArguments.${name}`),
+    };
     return [name, { ...tool, ...hidden, execute: guardedExecute }];
   });
   return Object.fromEntries(guarded);

@@ -49,27 +49,55 @@ export function withoutArgument(schema: unknown, pointer: string): object | unde
   return hide(schema, namesOf(pointer, "keyArgument"));
 }
 
+/** Members of a schema that may define more arguments than its `properties`. */
+const COMBINING = ["$ref", "allOf", "anyOf", "oneOf"];
+
+/**
+ * Returns whether a tool may have the argument at a JSON Pointer, by the JSON Schema of its arguments. References and combined schemas are
+ * not followed: these may have any, as may an object of any members within the arguments.
+ */
+export function mayHaveArgument(schema: unknown, pointer: string): boolean {
+  const mayHave = (at: unknown, [name = "", ...rest]: readonly string[], isOpen: boolean): boolean => {
+    const { properties, ...more } = Object(at);
+    if (properties === undefined || COMBINING.some((member) => member in more)) return true;
+    if (!Object.hasOwn(properties, name)) return isOpen && more.additionalProperties === true;
+    return rest.length === 0 || mayHave(properties[name], rest, true);
+  };
+  return mayHave(schema, namesOf(pointer, "keyArgument"), false);
+}
+
 /** As long as a derived key. A framework checks what the model sent before the key is known. */
 const PLACEHOLDER = "0".repeat(DERIVED_KEY_LENGTH);
 
 /**
  * Returns a framework's schema of a tool's arguments without the one at a JSON Pointer: JSON Schema, alone or in `jsonSchema()` of
  * the AI SDK, and, for an argument at the top, an object of Zod without refinements. Any other schema is returned unchanged.
+ *
+ * @throws InvalidRequestError about the field if the schema surely does not have the argument.
  */
-export function hideArgument(schema: unknown, pointer: string): unknown {
+export function hideArgument(schema: unknown, pointer: string, field: string): unknown {
   const { jsonSchema, validate, shape = {}, omit } = Object(schema);
-  const [name = "", ...rest] = namesOf(pointer, "keyArgument");
-  const hide = (json: unknown) => withoutArgument(json, pointer) ?? json;
+  const [name = "", ...rest] = namesOf(pointer, field);
+  const refused = refusedField(field, `must be an argument in the tool's schema, is ${pointer}`);
+  const hide = (json: unknown) => {
+    if (!mayHaveArgument(json, pointer)) throw refused;
+    return withoutArgument(json, pointer) ?? json;
+  };
   if (typeof jsonSchema === "object") {
-    const hidden = typeof jsonSchema.then === "function" ? jsonSchema.then(hide) : hide(jsonSchema);
+    const isLater = typeof jsonSchema.then === "function";
+    const later = isLater ? Promise.resolve(jsonSchema).then(hide) : undefined;
+    // The framework gets the refusal, if it asks.
+    later?.catch(() => {});
     const check = (value: unknown) => validate(withArgument(value, pointer, PLACEHOLDER));
-    return { ...Object(schema), jsonSchema: hidden, ...(validate && { validate: check }) };
+    return { ...Object(schema), jsonSchema: later ?? hide(jsonSchema), ...(validate && { validate: check }) };
   }
   if (typeof omit !== "function") return hide(schema);
   try {
-    return rest.length === 0 && Object.hasOwn(shape, name) ? omit.call(schema, { [name]: true }) : schema;
+    omit.call(schema, {});
   } catch {
     // Zod refuses to change an object with refinements.
     return schema;
   }
+  if (!Object.hasOwn(shape, name)) throw refused;
+  return rest.length === 0 ? omit.call(schema, { [name]: true }) : schema;
 }

@@ -1,7 +1,8 @@
 import { CompletionError, isAbout, OncewardError } from "../errors/errors.ts";
 import { classOf, isUnavailable } from "../errors/mapping.ts";
 import { ReasonClass } from "../gen/onceward/v1/facts_pb.ts";
-import { type Claim, ClaimAbandoned } from "../run/claim.ts";
+import { type Claim, ClaimAbandoned, type RunningClaim } from "../run/claim.ts";
+import { judgeUnder } from "../run/judgement.ts";
 import { type BlockedReason, ToolBlockedError } from "./blocked.ts";
 import type { ToolCall } from "./options.ts";
 
@@ -11,13 +12,12 @@ export class Attempt {
   readonly tool: string;
   readonly key: string;
   readonly fingerprint: Uint8Array;
-  /** The claim, once it is granted. */
+  /** The claim, once the tool has begun. */
   claim: Claim | undefined;
   /** Whether the outcome of the call is unknown, so that a later call with the same arguments is a repeat. */
   isUnknown = false;
   /** Whether this attempt, or an earlier one of this process, has ended with an unknown outcome. */
   hasEnded = false;
-  #hasBegun = false;
 
   constructor(call: ToolCall, key: string, fingerprint: Uint8Array) {
     this.call = call;
@@ -26,20 +26,21 @@ export class Attempt {
     this.fingerprint = fingerprint;
   }
 
-  /** Returns the function, noting its claim. */
-  hold<T>(fn: (claim: Claim) => T): (claim: Claim) => T {
-    return (claim) => {
+  /**
+   * Returns the tool's function, noting its claim. It throws ClaimAbandoned if the tool failed, and may have had its effect, so that
+   * the lease expires.
+   */
+  begin(fn: (claim: Claim) => unknown): (claim: Claim) => Promise<unknown> {
+    return async (claim: Claim & Partial<RunningClaim>) => {
       this.claim = claim;
-      return fn(claim);
+      try {
+        const value = await fn(claim);
+        if (claim.unknownBecause === undefined) return value;
+      } catch (error) {
+        if (judgeUnder(claim, error) !== "unknown") throw error;
+      }
+      throw new ClaimAbandoned("A tool was stopped, and may have had its effect.");
     };
-  }
-
-  /** Returns the tool's function, noting its claim and its begin. */
-  begin<T>(fn: (claim: Claim) => T): (claim: Claim) => T {
-    return this.hold((claim) => {
-      this.#hasBegun = true;
-      return fn(claim);
-    });
   }
 
   /** Settles as the run does, in the words of a tool call. @throws as `settle`. */
@@ -66,7 +67,7 @@ export class Attempt {
       this.hasEnded = true;
       throw this.#blocked("AMBIGUOUS");
     }
-    if (this.#hasBegun || !(error instanceof OncewardError)) throw error;
+    if (this.claim !== undefined || !(error instanceof OncewardError)) throw error;
     const reason = blockedReason(error);
     if (reason === undefined) throw error;
     throw this.#blocked(this.hasEnded && reason === "IN_PROGRESS" ? "AMBIGUOUS" : reason, error);

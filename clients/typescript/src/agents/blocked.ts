@@ -71,7 +71,8 @@ function textOf(reason: BlockedReason, tool: string, key: string, cause?: Oncewa
     case "UNAVAILABLE":
       return (
         `NOT RUN. The tool ${tool} is protected against repetitions, and the protection is not available now. Nothing ran ` +
-        "now. Tell the user that this was not done, or call the tool again with the same arguments later."
+        "now. This says nothing about earlier calls for this purpose. Tell the user both, or call the tool again with the same " +
+        "arguments later."
       );
     default:
       return reason satisfies never;

@@ -62,6 +62,7 @@ export interface LangChainOptions {
  * tool gets `claim.signal` as the `signal` of its config, and the claim by `claimOf(config)`.
  *
  * @param run the run of the calls; or a function that returns it, such as `threadRuns` makes for LangGraph.
+ * @throws as `aiSdkTools`.
  */
 export function langChainTools<Tool extends LangChainTool>(
   run: AgentRun | ((config: LangChainConfig) => AgentRun),
@@ -106,7 +107,9 @@ export function langChainTools<Tool extends LangChainTool>(
     // An object that inherits from the tool, so that it is still an instance of the tool's class.
     const own = (value: unknown) => ({ value, writable: true, configurable: true });
     const schema = keyArgument !== undefined && {
-      schema: own(hideArgument(Reflect.get(tool as object, "schema"), keyArgument)),
+      schema: own(
+        hideArgument(Reflect.get(tool as object, "schema"), keyArgument, `keyArguments.${tool.name}`),
+      ),
     };
     return Object.create(tool, { _call: own(guarded), ...schema });
   });

@@ -28,8 +28,8 @@ export interface AgentRunOptions extends Omit<NamespaceDefaults, "onInProgress" 
   readonly runCreatedAt?: Date | undefined;
   /**
    * What to do about a call whose process stopped after the tool began: `hold`, so that it does not run again until its
-   * outcome is known, regardless of the namespace's policy; or `policy`, so that the namespace's policy decides. Tools that save
-   * checkpoints of their own need `policy`, because `hold` uses the claim's checkpoint. Default: `hold`.
+   * outcome is known, regardless of the namespace's policy; or `policy`, so that the namespace's policy decides. `hold` sets
+   * `marksBegin`. Default: `hold`.
    */
   readonly onCrash?: "hold" | "policy" | undefined;
   /**

@@ -1,6 +1,9 @@
+import type { Record as RecordMessage } from "../gen/onceward/v1/record_pb.ts";
 import { joinKey } from "../keys/keys.ts";
 import { base64Url } from "../wire/bytes.ts";
-import type { RecordLookup } from "./hold.ts";
+
+/** Returns a key's record; undefined if there is none. @throws OncewardError. */
+type RecordLookup = (key: string) => Promise<RecordMessage | undefined>;
 
 /** A model calls one tool less often in one step. Repeating the step takes one lookup for each call. */
 export const MAX_CALLS_PER_STEP = 256;

@@ -41,7 +41,11 @@ const KEY =
 const PERHAPS_KEY = /^(?:charge|payment|payout|refund|transfer)?request(?:id|key)$/;
 const OF_A_KEY = /idempoten|retr(?:y|ies)|duplicat/i;
 const MADE_BY_MODEL =
-  /\buuid|\bguid\b|\brandom|\bunique\b.*\b(?:each|every|per|this|identif)|\b(?:generate|create|make)\b.*\bkey\b/i;
+  /\buuid|\bguid\b|\brandom|\bunique\b.*\b(?:each|every|per|this|identif\w*)\b|\b(?:generate|create|make)\b.*\bkey\b/i;
+/** More of a text is not judged: a server may write any. */
+const MAX_TEXT = 4096;
+/** A line of a tool's description that is about its key. */
+const ABOUT_KEY = /idempoten|\bkey\b/i;
 /** The description says where the key comes from, or that a retry has the same. */
 const STAYS = /\b(?:same|re-?us\w+)\b.*\b(?:retr|again|repeat)|\bderiv/i;
 /** Members of a schema whose value a model copies. */
@@ -64,14 +68,21 @@ export const LIST: readonly ListCheck[] = [
     createsWithoutKey(tool) && !claims(tool, "idempotentHint") ? [""] : [],
   ),
   check("list.key-by-model", "No description asks the model to make up a key.", (tool) =>
-    keyFaults(tool, ({ schema: { description = "", format } }) => {
-      const text = `${description}${format === "uuid" ? " (format: uuid)" : ""}\n${tool.description ?? ""}`;
-      const line = text.split("\n").find((each) => MADE_BY_MODEL.test(each));
-      return line !== undefined && !STAYS.test(text) && JSON.stringify(line.trim().slice(0, 200));
+    keyFaults(tool, ({ pointer, schema: { description = "", format } }) => {
+      const own = `${String(description).slice(0, MAX_TEXT)}${format === "uuid" ? " (format: uuid)" : ""}`;
+      const text = String(tool.description ?? "").slice(0, MAX_TEXT);
+      const isAboutKey = (line: string) => ABOUT_KEY.test(line) || line.includes(pointer.slice(1));
+      const lines = [...own.split("\n"), ...text.split("\n").filter(isAboutKey)];
+      const line = lines.find((each) => MADE_BY_MODEL.test(each));
+      return (
+        line !== undefined && !STAYS.test(`${own}\n${text}`) && JSON.stringify(line.trim().slice(0, 200))
+      );
     }),
   ),
   check("list.key-default", "No key has a default, constant or example.", (tool) =>
-    keyFaults(tool, ({ schema }) => COPIED.find((name) => Object.hasOwn(schema, name))),
+    keyFaults(tool, ({ schema }) =>
+      COPIED.find((name) => ![undefined, "[]"].includes(JSON.stringify(Reflect.get(schema, name)))),
+    ),
   ),
   check("list.key-optional", "A tool requires its key.", (tool) =>
     keyFaults(tool, ({ isRequired }) => !isRequired && "is optional"),

@@ -18,7 +18,7 @@ export const SERVER_CHECKS = [...LIST, ...CALLS];
 const KILL = ["kill", "-KILL", "the server's process"];
 
 /**
- * Checks the list of a server's tools, and then calls each tool that the endpoint names, if it allows writes. Returns a report of the
+ * Checks the list of a server's tools, and then calls each tool that the endpoint names. Returns a report of the
  * list, and one of each tool that was called.
  *
  * @throws NotProbedError if the server refuses to list its tools, or the plain call of one. NoAnswerError, BoundReached if it can't
@@ -34,10 +34,9 @@ export async function probeServer(
   const { url, mcp = "", restartCommand = isUrl(mcp) ? undefined : KILL } = endpoint;
   try {
     const tools = await server.listTools();
-    const called = endpoint.allowWrites ? endpoint.tools.map((name) => toolOf(endpoint, tools, name)) : [];
-    const why = skipped(endpoint.tools.length === 0 ? "needs tools" : "needs allowWrites");
+    const called = endpoint.tools.map((name) => toolOf(endpoint, tools, name));
     const judged = selected(called.length > 0 ? LIST : SERVER_CHECKS, options).map((check) => {
-      const verdict = "judge" in check ? check.judge(tools) : why;
+      const verdict = "judge" in check ? check.judge(tools) : skipped("needs tools");
       const isClaimed = !isNamed(check.id, endpoint.unclaimed);
       return { check, verdict: isClaimed ? verdict : skipped("not claimed"), commands: [] };
     });

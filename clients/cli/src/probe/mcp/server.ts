@@ -153,7 +153,9 @@ function addressOf({ mcp = "", headers }: Endpoint, env: Environment): UpstreamA
     const sent = Object.entries(headers).map(([name, value]) => [name, expand(value, env)]);
     return { kind: "url", url: new URL(mcp), headers: Object.fromEntries(sent) };
   }
-  const passed = Object.entries(env).filter((entry): entry is [string, string] => entry[1] !== undefined);
+  // The credential of this program is not for the server.
+  const { ONCEWARD_API_KEY: _, ...others } = env;
+  const passed = Object.entries(others).filter((entry): entry is [string, string] => entry[1] !== undefined);
   // The shell's process becomes the server's: it can be killed.
   return { kind: "command", command: "sh", args: ["-c", `exec ${mcp}`], env: Object.fromEntries(passed) };
 }
