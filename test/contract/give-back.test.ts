@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
 import { Record_State } from "../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
 import { errorOf } from "../support/calls/errors.ts";
-import { grant, lookUp, ORDER, success } from "../support/calls/verbs.ts";
+import { grant, lookUp, ORDER, seconds, success } from "../support/calls/verbs.ts";
+import { describeContractOnce } from "../support/servers/contract.ts";
 import { describeSharedContract } from "../support/servers/shared-contract.ts";
 
 const LATER = { owner: "resolver", acceptAmbiguous: true };
@@ -94,5 +95,18 @@ describeSharedContract("A claim that is given back", (contract) => {
       await client.release({ ...ORDER, fencingToken, reason: "left", giveBack: true });
       expect(await lookUp(client)).toMatchObject({ state: Record_State.RELEASED, releaseReason: "left" });
     }
+  });
+});
+
+describeContractOnce("A claim that is given back", (contract) => {
+  test("keeps the key for as long as it would have been kept without the claim", async () => {
+    const { client, timePasses } = await contract.newCaller({ on_lease_expiry: "HOLD" });
+    await grant(client);
+    await timePasses(31);
+    const { expiresAt } = await lookUp(client);
+    const { fencingToken } = await grant(client, { ...LATER, retention: seconds(60) });
+    expect((await lookUp(client)).expiresAt).toEqual(expiresAt);
+    await client.release({ ...ORDER, fencingToken, giveBack: true });
+    expect((await lookUp(client)).expiresAt).toEqual(expiresAt);
   });
 });

@@ -177,6 +177,8 @@ select (g.fencing_token - 1)::numeric as "baseToken",
  *
  * The attempt that ends is appended to the row's past ones (admin/records/get-record.ts), unless an administrator's
  * resolution has done so: then the last one has the row's token. A claim that was given back has been appended, too.
+ *
+ * While the outcome is unknown, retention is not shortened: the key would be free before it is known.
  */
 export const takeOverRecords = {
   name: "take_over_records",
@@ -210,7 +212,7 @@ ${INPUT}, ended as materialized (
     unknown_since = case when ${IS_UNKNOWN} then r.lease_expires_at end,
     pending_until = case when not (${IS_UNKNOWN}) then excluded.pending_until end,
     settled_at = excluded.settled_at,
-    expires_at = excluded.expires_at,
+    expires_at = greatest(case when ${IS_UNKNOWN} then r.expires_at end, excluded.expires_at),
     result_expires_at = excluded.result_expires_at,
     claim_id = excluded.claim_id,
     owner = excluded.owner,
