@@ -24,8 +24,8 @@ const STATEMENT_TESTS = {
     "test/admin/{resolve-record,restamping,server-info,service-role,usage}.test.ts",
     "test/concurrency/{one-winner,opposite-batches,settling-races,sweep-races,take-over-races}.test.ts",
     "test/contract/{batch,claim,complete,extend-lease,lease-expiry,lookup,release,retention}.test.ts",
-    "test/store/{find-resolved,heap-only-updates,idle-transactions,insight-sample,instants}.test.ts",
-    "test/store/{migrations,plans,schema,sql-arrays,stale-statistics,sweep}.test.ts",
+    "test/store/{found-records,heap-only-updates,idle-transactions,insight-sample}.test.ts",
+    "test/store/{migrations,plans,schema,sql-values,stale-statistics,sweep}.test.ts",
   ],
   between: [
     "test/admin/restamping.test.ts",

@@ -16,13 +16,8 @@ import { PanelBuilder as TimeSeriesBuilder } from "@grafana/grafana-foundation-s
 // biome-ignore lint/suspicious/noTemplateCurlyInString: a variable of Grafana.
 export const PROMETHEUS = { type: "prometheus", uid: "${datasource}" };
 
-/** A PromQL expression, and the name of its series with `{{label}}`. */
-export interface Query {
-  readonly expr: string;
-  readonly legend: string;
-  /** Ask for the present value only: one over weeks would be computed for each point of a line. */
-  readonly isInstant?: true;
-}
+/** PromQL expressions by the name of their series, such as `{{label}}`. */
+export type Queries = Readonly<Record<string, string>>;
 
 /** A panel. */
 export interface PanelOptions {
@@ -30,7 +25,9 @@ export interface PanelOptions {
   readonly description: string;
   /** An id of Grafana: `s`, `bytes`, `ops`, `percentunit`, `short`. */
   readonly unit: string;
-  readonly queries: readonly Query[];
+  readonly queries: Queries;
+  /** Ask for the present value only: one over weeks would be computed for each point of a line. */
+  readonly isInstant?: true;
   /** `figure`: the last number of each series. Unset: lines over time. */
   readonly kind?: "figure";
   /** A figure is red from this number on. */
@@ -56,7 +53,9 @@ export function panel(options: PanelOptions, id: number): StatBuilder | TimeSeri
     .description(options.description)
     .datasource(PROMETHEUS)
     .unit(options.unit)
-    .targets(options.queries.map(target));
+    .targets(
+      Object.entries(options.queries).map(([legend, expr], index) => target(options, legend, expr, index)),
+    );
 }
 
 function chart(): TimeSeriesBuilder {
@@ -90,7 +89,7 @@ function figure({ redFrom, redBelow, isLarge }: PanelOptions): StatBuilder {
     .height(isLarge ? CHART_HEIGHT : FIGURE_HEIGHT);
 }
 
-function target({ expr, legend, isInstant }: Query, index: number): DataqueryBuilder {
+function target({ isInstant }: PanelOptions, legend: string, expr: string, index: number): DataqueryBuilder {
   const made = new DataqueryBuilder()
     .expr(expr)
     .legendFormat(legend)

@@ -1,4 +1,4 @@
-import type { Query } from "./panels.ts";
+import type { Queries } from "./panels.ts";
 
 /** The replicas that the dashboard's variables select. */
 export const REPLICAS = 'job="$job",instance=~"$instance"';
@@ -8,10 +8,15 @@ export function rateBy(labels: string, counter: string, selector = REPLICAS): st
   return `sum by (${labels}) (rate(${counter}{${selector}}[$__rate_interval]))`;
 }
 
-/** Returns a percentile of a histogram by a label; `percent` is 50 or 99, for example. */
-export function percentile(percent: number, histogram: string, label: string): Query {
-  return {
-    expr: `histogram_quantile(${percent / 100}, ${rateBy(`le, ${label}`, `${histogram}_bucket`)})`,
-    legend: `{{${label}}} p${percent}`,
-  };
+/** Returns the rate of a counter of all replicas together. */
+export function sumRate(counter: string): string {
+  return `sum(rate(${counter}{${REPLICAS}}[$__rate_interval]))`;
+}
+
+/** Returns percentiles of a histogram by a label; `percents` are 50 and 99, for example. */
+export function percentiles(percents: readonly number[], histogram: string, label: string): Queries {
+  const buckets = rateBy(`le, ${label}`, `${histogram}_bucket`);
+  return Object.fromEntries(
+    percents.map((each) => [`{{${label}}} p${each}`, `histogram_quantile(${each / 100}, ${buckets})`]),
+  );
 }

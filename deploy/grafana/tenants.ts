@@ -23,24 +23,21 @@ const CLAIMS: Section = {
       title: "Claims by tenant",
       description: "Answered claims.",
       unit: "ops",
-      queries: [{ expr: rateBy("tenant", "onceward_claims_total", TENANTS), legend: "{{tenant}}" }],
+      queries: { "{{tenant}}": rateBy("tenant", "onceward_claims_total", TENANTS) },
     },
     {
       title: "Claims by outcome",
       description: "Answered claims of the selected tenants by outcome.",
       unit: "ops",
-      queries: [{ expr: rateBy("outcome", "onceward_claims_total", TENANTS), legend: "{{outcome}}" }],
+      queries: { "{{outcome}}": rateBy("outcome", "onceward_claims_total", TENANTS) },
     },
     {
       title: "Share of duplicates",
       description: "Claims that were not the first of their key, of all answered claims.",
       unit: "percentunit",
-      queries: [
-        {
-          expr: `1 - ${rateBy("tenant", "onceward_claims_total", `${TENANTS},outcome="claimed"`)} / ${rateBy("tenant", "onceward_claims_total", TENANTS)}`,
-          legend: "{{tenant}}",
-        },
-      ],
+      queries: {
+        "{{tenant}}": `1 - ${rateBy("tenant", "onceward_claims_total", `${TENANTS},outcome="claimed"`)} / ${rateBy("tenant", "onceward_claims_total", TENANTS)}`,
+      },
     },
   ],
 };
@@ -52,46 +49,32 @@ const LIMITS: Section = {
       title: "Ambiguous records by tenant",
       description: "Records that wait for an administrator's decision.",
       unit: "short",
-      queries: [
-        {
-          expr: `max by (tenant) (onceward_ambiguous_records{${TENANTS}}) or vector(0)`,
-          legend: "{{tenant}}",
-        },
-      ],
+      queries: { "{{tenant}}": `max by (tenant) (onceward_ambiguous_records{${TENANTS}}) or vector(0)` },
     },
     {
       title: "Refused by a quota",
       description: "Operations and calls beyond a quota, by tenant and cause.",
       unit: "ops",
-      queries: [
-        {
-          expr: `${rateBy("tenant, cause", "onceward_admission_refused_total", `${TENANTS},mode="enforced"`)} or vector(0)`,
-          legend: "{{tenant}} {{cause}}",
-        },
-      ],
+      queries: {
+        "{{tenant}} {{cause}}": `${rateBy("tenant, cause", "onceward_admission_refused_total", `${TENANTS},mode="enforced"`)} or vector(0)`,
+      },
     },
     {
       title: "Quotas in a dry run",
       description: "Operations and calls that a quota would have refused.",
       unit: "ops",
-      queries: [
-        {
-          expr: `${rateBy("tenant, cause", "onceward_admission_refused_total", `${TENANTS},mode="dry_run"`)} or vector(0)`,
-          legend: "{{tenant}} {{cause}}",
-        },
-      ],
+      queries: {
+        "{{tenant}} {{cause}}": `${rateBy("tenant, cause", "onceward_admission_refused_total", `${TENANTS},mode="dry_run"`)} or vector(0)`,
+      },
     },
     {
       title: "Held back by the tenant's share",
       description:
         "Operations that waited because their tenant had its share in flight (ONCEWARD_TENANT_SHARE).",
       unit: "ops",
-      queries: [
-        {
-          expr: `${rateBy("tenant", "onceward_tenant_share_held_total", TENANTS)} or vector(0)`,
-          legend: "{{tenant}}",
-        },
-      ],
+      queries: {
+        "{{tenant}}": `${rateBy("tenant", "onceward_tenant_share_held_total", TENANTS)} or vector(0)`,
+      },
     },
     {
       kind: "figure",
@@ -99,12 +82,7 @@ const LIMITS: Section = {
       description: "Records that wait for an administrator's decision.",
       unit: "short",
       redFrom: 1,
-      queries: [
-        {
-          expr: `sum(max by (tenant) (onceward_ambiguous_records{${TENANTS}})) or vector(0)`,
-          legend: "records",
-        },
-      ],
+      queries: { records: `sum(max by (tenant) (onceward_ambiguous_records{${TENANTS}})) or vector(0)` },
     },
   ],
 };

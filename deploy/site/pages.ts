@@ -19,12 +19,7 @@ export interface Group {
 /** The site's pages, in the order of the navigation. A page that is generated has its source in `.build/`. */
 export const GROUPS: readonly Group[] = [
   group("Start", [
-    page(
-      "clients/tutorial.md",
-      "tutorial",
-      "Tutorial",
-      "from nothing to a replay in the console, in five minutes",
-    ),
+    ofClients("tutorial", "Tutorial", "from nothing to a replay in the console, in five minutes"),
     page("README.md", "index", "What Onceward is", "the purpose, one call, the guarantees and their limits"),
     page(
       "deploy/site/playground.md",
@@ -32,43 +27,17 @@ export const GROUPS: readonly Group[] = [
       "Playground",
       "crash a worker and count the effects, in the page",
     ),
-    page(
-      "clients/concepts.md",
-      "concepts",
-      "How it works",
-      "claim, lease, token, retention, late key, in a picture",
-    ),
+    ofClients("concepts", "How it works", "claim, lease, token, retention, late key, in a picture"),
     page("ARCHITECTURE.md", "architecture", "Architecture", "the way of a claim and the states of a record"),
   ]),
   group("Clients", [
-    page(
-      "clients/typescript/README.md",
-      "typescript",
-      "TypeScript",
-      "the client, and its guards for HTTP, RPC and queues",
-    ),
-    page("clients/python/README.md", "python", "Python", "the client for blocking code and asyncio"),
-    page("clients/go/README.md", "go", "Go", "the client, with guards for net/http and grpc-go"),
-    page(
-      "clients/http-proxy/README.md",
-      "http-proxy",
-      "HTTP proxy",
-      "guard an unmodified HTTP service in any language",
-    ),
-    page(
-      "clients/cli/probe.md",
-      "probe",
-      "Probe an HTTP API",
-      "66 checks of what a service or an agent's tool does with keys",
-    ),
-    page(
-      "clients/comparison.md",
-      "comparison",
-      "Libraries compared",
-      "ten libraries for HTTP handlers, by the probe's checks",
-    ),
-    page(
-      "clients/mcp-servers.md",
+    client("typescript", "TypeScript", "the client, and its guards for HTTP, RPC and queues"),
+    client("python", "Python", "the client for blocking code and asyncio"),
+    client("go", "Go", "the client, with guards for net/http and grpc-go"),
+    client("http-proxy", "HTTP proxy", "guard an unmodified HTTP service in any language"),
+    ofCli("probe", "Probe an HTTP API", "66 checks of what a service or an agent's tool does with keys"),
+    ofClients("comparison", "Libraries compared", "ten libraries for HTTP handlers, by the probe's checks"),
+    ofClients(
       "mcp-servers",
       "MCP servers compared",
       "fifteen published servers, and a call that is repeated",
@@ -79,18 +48,8 @@ export const GROUPS: readonly Group[] = [
       "Other languages",
       "call the service without a client of ours",
     ),
-    page(
-      "clients/mcp-proxy/README.md",
-      "mcp-proxy",
-      "MCP proxy",
-      "guard the tools of an unmodified MCP server",
-    ),
-    page(
-      "clients/conformance/README.md",
-      "conformance",
-      "Cases for a client",
-      "what a client of any language must pass",
-    ),
+    client("mcp-proxy", "MCP proxy", "guard the tools of an unmodified MCP server"),
+    client("conformance", "Cases for a client", "what a client of any language must pass"),
   ]),
   group("Recipes", [
     guide("http", "Guard an HTTP endpoint", "an Express endpoint that takes Idempotency-Key, and others"),
@@ -131,14 +90,9 @@ export const GROUPS: readonly Group[] = [
     guide("from-powertools", "Powertools for Lambda", "replace its idempotency utility"),
   ]),
   group("Tune and use", [
-    page(
-      "clients/cli/tenant-admins.md",
-      "tenant-admins",
-      "Tour for tenant admins",
-      "retention, quotas, ambiguous keys",
-    ),
+    ofCli("tenant-admins", "Tour for tenant admins", "retention, quotas, ambiguous keys"),
     page("clients/cli/README.md", "command-line", "Command line", "every command of `onceward`"),
-    page("clients/console/README.md", "console", "Console", "the web console, screen by screen"),
+    client("console", "Console", "the web console, screen by screen"),
     page(
       "server/insight.md",
       "insight",
@@ -149,28 +103,18 @@ export const GROUPS: readonly Group[] = [
   group("Operate", [
     page("deploy/README.md", "install", "Install", "Compose, secrets, balancer, TLS, upgrades"),
     page("deploy/helm/onceward/README.md", "helm", "Helm chart", "Kubernetes"),
-    page(
-      "deploy/managed.md",
-      "managed",
-      "Managed services",
-      "RDS, Aurora, Cloud SQL, Azure, CloudNativePG, Redis, IAM",
-    ),
-    page("deploy/sizing.md", "sizing", "Sizing", "what a replica, Postgres and a GiB of disk carry"),
-    page("deploy/observability.md", "observability", "Watch", "dashboards, alerts and objectives"),
-    page("deploy/runbook.md", "runbook", "Runbook", "from an alert or an error to its end"),
-    page("deploy/recovery.md", "recovery", "Backup and recovery", "failover, restore to a point in time"),
-    page("deploy/upgrade.md", "upgrade", "Upgrade", "new versions without downtime, and back"),
-    page("clients/cli/operators.md", "operators", "Tour for operators", "tenants, limits, replicas"),
-    page("deploy/cells.md", "cells", "Several installations", "cells, and moving a tenant between them"),
-    page("deploy/export.md", "export", "Export", "grants and completions as CloudEvents, after the record"),
-    page("deploy/citus.md", "citus", "Citus", "records on several servers of Postgres"),
-    page(
-      "deploy/scale.md",
-      "scale",
-      "Large installations",
-      "a million claims a second, 10¹² records, on paper",
-    ),
-    page("deploy/regions.md", "regions", "Regions", "where a key lives, and a lost region"),
+    operation("managed", "Managed services", "RDS, Aurora, Cloud SQL, Azure, CloudNativePG, Redis, IAM"),
+    operation("sizing", "Sizing", "what a replica, Postgres and a GiB of disk carry"),
+    operation("observability", "Watch", "dashboards, alerts and objectives"),
+    operation("runbook", "Runbook", "from an alert or an error to its end"),
+    operation("recovery", "Backup and recovery", "failover, restore to a point in time"),
+    operation("upgrade", "Upgrade", "new versions without downtime, and back"),
+    ofCli("operators", "Tour for operators", "tenants, limits, replicas"),
+    operation("cells", "Several installations", "cells, and moving a tenant between them"),
+    operation("export", "Export", "grants and completions as CloudEvents, after the record"),
+    operation("citus", "Citus", "records on several servers of Postgres"),
+    operation("scale", "Large installations", "a million claims a second, 10¹² records, on paper"),
+    operation("regions", "Regions", "where a key lives, and a lost region"),
     page("SECURITY.md", "security", "Security", "who can do what, and what protects it"),
   ]),
   group("Reference", [
@@ -187,9 +131,9 @@ export const GROUPS: readonly Group[] = [
     page("CHANGELOG.md", "changelog", "Changelog", "what changed"),
   ]),
   group("Evidence", [
-    page("test/lab/bench/README.md", "bench", "Bench", "figures beside a table of your own"),
-    page("test/lab/chaos/README.md", "chaos", "Chaos", "histories of calls while everything fails"),
-    page("test/lab/model/README.md", "model", "The model", "the protocol, specified and searched"),
+    lab("bench", "Bench", "figures beside a table of your own"),
+    lab("chaos", "Chaos", "histories of calls while everything fails"),
+    lab("model", "The model", "the protocol, specified and searched"),
     page("server/README.md", "server", "The server", "commands, sources, the way of a claim, glossary"),
     page("CONTRIBUTING.md", "contributing", "Contribute", "set up, suites, where to change what"),
   ]),
@@ -201,6 +145,31 @@ function group(title: string, pages: readonly Page[]): Group {
 
 function page(source: string, slug: string, title: string, about: string): Page {
   return { source, slug, title, about };
+}
+
+/** The page of a client, or of its part. */
+function client(name: string, title: string, about: string): Page {
+  return page(`clients/${name}/README.md`, name, title, about);
+}
+
+/** A page about all clients. */
+function ofClients(name: string, title: string, about: string): Page {
+  return page(`clients/${name}.md`, name, title, about);
+}
+
+/** A page about the command line. */
+function ofCli(name: string, title: string, about: string): Page {
+  return page(`clients/cli/${name}.md`, name, title, about);
+}
+
+/** A page for operators. */
+function operation(name: string, title: string, about: string): Page {
+  return page(`deploy/${name}.md`, name, title, about);
+}
+
+/** The page of a program of the lab. */
+function lab(name: string, title: string, about: string): Page {
+  return page(`test/lab/${name}/README.md`, name, title, about);
 }
 
 /** A page that shows a program of the client's examples. */

@@ -1,41 +1,32 @@
-import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { connectClient, type IdempotencyClient } from "../support/calls/clients.ts";
+import { expect, test } from "vitest";
+import { connectClient } from "../support/calls/clients.ts";
 import { describeError, errorOf } from "../support/calls/errors.ts";
 import { granted, grantsAmong } from "../support/calls/records.ts";
 import { bytes, complete, fingerprintOf, grant, ORDER, seconds, success } from "../support/calls/verbs.ts";
 import { lockRows, openConnection } from "../support/database/connections.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { createDatabaseOfTest, type TestDatabase } from "../support/database/database.ts";
 import { keyOfAnotherShard } from "../support/database/shards.ts";
 import { statementsDuring } from "../support/database/statements.ts";
-import { describeWithRedis, startRedis, type TestRedis } from "../support/redis/redis.ts";
+import { useDatabase } from "../support/database/use-database.ts";
+import { describeWithRedis, useRedis } from "../support/redis/redis.ts";
 import { claimFromRedis, copiesOf, countLooks, repeatOften } from "../support/servers/fast-path.ts";
-import { startTestServer, type TestServer } from "../support/servers/server.ts";
 import { createTenant, type PolicyColumns } from "../support/servers/tenants.ts";
+import { startServerOfTest, useServerOn } from "../support/servers/use-server.ts";
 
 /** Servers without a memory cache, so that Redis answers. */
 describeWithRedis("A cached completion in Redis", () => {
-  let redis: TestRedis;
-  let database: TestDatabase;
-  let servers: readonly [TestServer, TestServer];
+  const redis = useRedis();
+  const database = useDatabase();
+  const servers = [useServerOn(database, withRedis), useServerOn(database, withRedis)] as const;
 
-  beforeAll(async () => {
-    [redis, database] = await Promise.all([startRedis(), createTestDatabase()]);
-    const start = () => startTestServer(database.url, { REDIS_URL: redis.url });
-    servers = await Promise.all([start(), start()]);
-  });
-
-  afterAll(async () => {
-    await Promise.all(servers?.map((server) => server.stop()) ?? []);
-    await Promise.all([database?.drop(), redis?.stop()]);
-  });
+  function withRedis() {
+    return { REDIS_URL: redis.url };
+  }
 
   /** Creates a tenant's clients of both servers, which use Redis for its namespace. */
   async function newTenant(policy: PolicyColumns = {}) {
     const tenant = await createTenant(database, policy);
-    const [one, two] = servers.map((server) => connectClient(server, tenant.apiKey)) as [
-      IdempotencyClient,
-      IdempotencyClient,
-    ];
+    const [one, two] = [connectClient(servers[0], tenant.apiKey), connectClient(servers[1], tenant.apiKey)];
     await Promise.all([repeatOften(one), repeatOften(two)]);
     return { tenant, one, two };
   }
@@ -197,23 +188,19 @@ describeWithRedis("A cached completion in Redis", () => {
   });
 
   test("is never found by another installation that shares the Redis", async () => {
-    const [first, second] = await Promise.all([createTestDatabase(), createTestDatabase()]);
-    onTestFinished(async () => {
-      await Promise.all([first.drop(), second.drop()]);
-    });
+    const [first, second] = [await createDatabaseOfTest(), await createDatabaseOfTest()];
     // Both databases are copies of one template.
     await second.query("update installation set id = gen_random_uuid()");
-    const tenants = [await createTenant(first), await createTenant(second)] as const;
+    const connectTenant = async (own: TestDatabase) => {
+      const { id, apiKey } = await createTenant(own);
+      return { id, client: connectClient(await startServerOfTest(own.url, withRedis()), apiKey) };
+    };
+    const [{ id, client: one }, { id: otherId, client: two }] = [
+      await connectTenant(first),
+      await connectTenant(second),
+    ];
     // The names differ in the installation's id only.
-    expect(tenants[0].id).toBe(tenants[1].id);
-    const [one, two] = await Promise.all(
-      [first, second].map(async (database, index) => {
-        const server = await startTestServer(database.url, { REDIS_URL: redis.url });
-        onTestFinished(() => server.stop());
-        return connectClient(server, tenants[index]?.apiKey);
-      }),
-    );
-    if (one === undefined || two === undefined) throw new Error("a client is missing");
+    expect(id).toBe(otherId);
     await Promise.all([repeatOften(one), repeatOften(two)]);
     await complete(one, success("the first's"));
     await copiesOf(redis, ORDER.key, 1);

@@ -11,8 +11,8 @@ import { createDatabaseOfTest } from "../support/database/database.ts";
 import { newDir } from "../support/new-dir.ts";
 import { describeWithRedis } from "../support/redis/redis.ts";
 import { claimFromRedis, repeatOften } from "../support/servers/fast-path.ts";
-import { startTestServer } from "../support/servers/server.ts";
 import { createTenant } from "../support/servers/tenants.ts";
+import { startServerOfTest } from "../support/servers/use-server.ts";
 
 const MODULE = fileURLToPath(new URL("../../server/dev/embedded/redis.ts", import.meta.url));
 const socketOf = (url: string) => url.replace("redis+unix://", "");
@@ -25,8 +25,7 @@ describeWithRedis("The embedded Redis", () => {
     if (redis === undefined) throw new Error("there is no Redis");
     onTestFinished(redis.stop);
     const database = await createDatabaseOfTest();
-    const server = await startTestServer(database.url, { REDIS_URL: redis.url });
-    onTestFinished(() => server.stop());
+    const server = await startServerOfTest(database.url, { REDIS_URL: redis.url });
     const client = connectClient(server, (await createTenant(database)).apiKey);
     await repeatOften(client);
     await complete(client);

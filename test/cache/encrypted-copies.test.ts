@@ -1,37 +1,30 @@
 import { randomUUID } from "node:crypto";
-import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
+import { beforeEach, expect, test } from "vitest";
 import { connectClient } from "../support/calls/clients.ts";
 import { bytes, complete, ORDER, success } from "../support/calls/verbs.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
 import { statementsDuring } from "../support/database/statements.ts";
-import { describeWithRedis, startRedis, type TestRedis } from "../support/redis/redis.ts";
+import { useDatabase } from "../support/database/use-database.ts";
+import { describeWithRedis, useRedis } from "../support/redis/redis.ts";
 import { encryptionKeys } from "../support/servers/encryption.ts";
 import { claimFromRedis, copiesOf, countLooks, repeatOften } from "../support/servers/fast-path.ts";
-import { startTestServer } from "../support/servers/server.ts";
 import { createTenant } from "../support/servers/tenants.ts";
+import { startServerOfTest } from "../support/servers/use-server.ts";
 
 type Settings = Readonly<Record<string, string>>;
 
 describeWithRedis("Cached completions, with encryption keys", () => {
-  let redis: TestRedis;
-  let database: TestDatabase;
-
-  beforeAll(async () => {
-    [redis, database] = await Promise.all([startRedis(), createTestDatabase()]);
-  });
+  const redis = useRedis();
+  const database = useDatabase();
 
   // A replica without the key of the last pass would not start.
   beforeEach(() => database.query("delete from encryption_pass"));
-
-  afterAll(() => Promise.all([database?.drop(), redis?.stop()]));
 
   /** Starts a replica with each of the settings, and connects a new tenant to both. */
   async function startReplicas(...settings: readonly [Settings, Settings]) {
     const tenant = await createTenant(database);
     const [one, two] = await Promise.all(
       settings.map(async (own) => {
-        const server = await startTestServer(database.url, { REDIS_URL: redis.url, ...own });
-        onTestFinished(() => server.stop());
+        const server = await startServerOfTest(database.url, { REDIS_URL: redis.url, ...own });
         return { server, client: connectClient(server, tenant.apiKey) };
       }),
     );

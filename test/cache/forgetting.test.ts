@@ -1,35 +1,29 @@
-import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { connectAdmin } from "../support/calls/admin.ts";
 import { connectClient } from "../support/calls/clients.ts";
 import { granted } from "../support/calls/records.ts";
 import { complete, grant, ORDER, success } from "../support/calls/verbs.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
 import { forgetRecords } from "../support/database/time.ts";
-import { startTcpProxy, type TcpProxy } from "../support/network/tcp-proxy.ts";
-import { describeWithRedis, startRedis, type TestRedis } from "../support/redis/redis.ts";
+import { useDatabase } from "../support/database/use-database.ts";
+import { startTcpProxy } from "../support/network/tcp-proxy.ts";
+import { describeWithRedis, useRedis } from "../support/redis/redis.ts";
 import { copiesOf, countLooks, repeatOften, untilBypassed } from "../support/servers/fast-path.ts";
-import { startTestServer, type TestServer } from "../support/servers/server.ts";
+import type { TestServer } from "../support/servers/server.ts";
 import { createApiKey, createTenant } from "../support/servers/tenants.ts";
+import { startServerOfTest } from "../support/servers/use-server.ts";
+import { useStarted } from "../support/use-started.ts";
 
 describeWithRedis("A forgotten record", () => {
-  let redis: TestRedis;
-  let proxy: TcpProxy;
-  let database: TestDatabase;
-
-  beforeAll(async () => {
-    [redis, database] = await Promise.all([startRedis(), createTestDatabase()]);
-    proxy = await startTcpProxy(redis.port);
-  });
-
-  afterAll(async () => {
-    await proxy?.close();
-    await Promise.all([redis?.stop(), database?.drop()]);
-  });
+  const redis = useRedis();
+  const database = useDatabase();
+  const proxy = useStarted(
+    () => startTcpProxy(redis.port),
+    (started) => started.close(),
+  );
 
   async function startReplica(redisPort: number, cacheMib: number) {
     const env = { REDIS_URL: `redis://127.0.0.1:${redisPort}`, ONCEWARD_CACHE_MIB: String(cacheMib) };
-    const server = await startTestServer(database.url, env);
-    onTestFinished(() => server.stop());
+    const server = await startServerOfTest(database.url, env);
     await untilBypassed(server, false);
     return server;
   }

@@ -1,19 +1,13 @@
 import { once } from "node:events";
 import { setImmediate as turnOfTheLoop } from "node:timers/promises";
-import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { createRedisCache } from "../../server/src/records/replay/redis.ts";
 import { connectRedis } from "../../server/src/records/replay/redis-connection.ts";
 import { parseRedisUrl } from "../../server/src/records/replay/redis-url.ts";
-import { describeWithRedis, startRedis, type TestRedis } from "../support/redis/redis.ts";
+import { describeWithRedis, useRedis } from "../support/redis/redis.ts";
 
 describeWithRedis("A connection to Redis", () => {
-  let redis: TestRedis;
-
-  beforeAll(async () => {
-    redis = await startRedis();
-  });
-
-  afterAll(() => redis?.stop());
+  const redis = useRedis();
 
   /** Creates a cache on a connection that is ready, and records its reports. */
   async function connect(url = redis.url) {

@@ -3,7 +3,7 @@ import { connectClient, type IdempotencyClient } from "../support/calls/clients.
 import { complete, ORDER } from "../support/calls/verbs.ts";
 import { statementsDuring } from "../support/database/statements.ts";
 import { useDatabase } from "../support/database/use-database.ts";
-import { startTcpProxy } from "../support/network/tcp-proxy.ts";
+import { startTcpProxy, type TcpProxy } from "../support/network/tcp-proxy.ts";
 import { describeWithRedis, freePort, startRedis, type TestRedis } from "../support/redis/redis.ts";
 import {
   claimFromRedis,
@@ -14,12 +14,19 @@ import {
   startRepeats,
   untilBypassed,
 } from "../support/servers/fast-path.ts";
-import { startTestServer, type TestServer } from "../support/servers/server.ts";
+import type { TestServer } from "../support/servers/server.ts";
 import { createTenant, type TestTenant } from "../support/servers/tenants.ts";
+import { startServerOfTest } from "../support/servers/use-server.ts";
 
 /** Number of keys that are completed and repeated before, during and after a fault. */
 const SOME_KEYS = 50;
 const CALLERS = 8;
+/** What happens to Redis, or to the way to it, for a while. */
+interface Fault {
+  begin(): unknown;
+  end(): unknown;
+}
+
 const STATEMENTS_OF_CLAIMS = /^(claim|read|take_over)_/;
 
 describeWithRedis("Redis", () => {
@@ -37,8 +44,7 @@ describeWithRedis("Redis", () => {
     redisUrl: string,
   ): Promise<{ readonly server: TestServer; readonly client: IdempotencyClient }> {
     tenant = await createTenant(database);
-    const server = await startTestServer(database.url, { REDIS_URL: redisUrl });
-    onTestFinished(() => server.stop());
+    const server = await startServerOfTest(database.url, { REDIS_URL: redisUrl });
     const client = connectClient(server, tenant.apiKey);
     await repeatOften(client);
     return { server, client };
@@ -49,23 +55,45 @@ describeWithRedis("Redis", () => {
     return startRepeats(clients, ORDER.namespace);
   }
 
-  test("that is frozen fails no call, is bypassed, and is used again when it resumes", async () => {
-    const redis = await startOwnRedis();
-    const { server, client } = await startServer(redis.url);
-    const load = startLoad(server);
-    await load.more(SOME_KEYS);
-    redis.signal("SIGSTOP");
-    await untilBypassed(server, true);
-    const unanswered = await countLooks(server, "redis", "unanswered");
-    await load.more(SOME_KEYS);
-    expect(await countLooks(server, "redis", "unanswered")).toBeGreaterThan(unanswered);
-    redis.signal("SIGCONT");
-    await untilBypassed(server, false);
-    await load.more(SOME_KEYS);
-    await load.stop();
-    await complete(client);
-    await claimFromRedis(server, client);
-  });
+  const FAULTS: Readonly<Record<string, (redis: TestRedis, proxy: TcpProxy) => Fault>> = {
+    "that is frozen": (redis) => ({
+      begin: () => redis.signal("SIGSTOP"),
+      end: () => redis.signal("SIGCONT"),
+    }),
+    "that is killed and restarts empty": (redis) => ({
+      begin: () => redis.kill(),
+      end: () => redis.restart(),
+    }),
+    "behind a dead network": (_, proxy) => ({
+      begin: () => proxy.setMode("swallow"),
+      end: () => proxy.setMode("forward"),
+    }),
+  };
+
+  test.each(Object.keys(FAULTS))(
+    "%s fails no call, is bypassed, and is used again afterwards",
+    async (name) => {
+      const redis = await startOwnRedis();
+      const proxy = await startTcpProxy(redis.port);
+      onTestFinished(() => proxy.close());
+      const fault = FAULTS[name]?.(redis, proxy);
+      const { server, client } = await startServer(`redis://127.0.0.1:${proxy.port}`);
+      const load = startLoad(server);
+      await load.more(SOME_KEYS);
+      await fault?.begin();
+      await untilBypassed(server, true);
+      const unanswered = await countLooks(server, "redis", "unanswered");
+      await load.more(SOME_KEYS);
+      if (name === "that is frozen")
+        expect(await countLooks(server, "redis", "unanswered")).toBeGreaterThan(unanswered);
+      await fault?.end();
+      await untilBypassed(server, false);
+      await load.more(SOME_KEYS);
+      await load.stop();
+      await complete(client);
+      await claimFromRedis(server, client);
+    },
+  );
 
   test("that is frozen while no call comes is used again when it resumes", async () => {
     const redis = await startOwnRedis();
@@ -81,40 +109,6 @@ describeWithRedis("Redis", () => {
     await untilBypassed(server, true);
     redis.signal("SIGCONT");
     await untilBypassed(server, false);
-  });
-
-  test("that is killed and restarts empty fails no call", async () => {
-    const redis = await startOwnRedis();
-    const { server, client } = await startServer(redis.url);
-    const load = startLoad(server);
-    await load.more(SOME_KEYS);
-    await redis.kill();
-    await untilBypassed(server, true);
-    await load.more(SOME_KEYS);
-    await redis.restart();
-    await untilBypassed(server, false);
-    await load.more(SOME_KEYS);
-    await load.stop();
-    await complete(client);
-    await claimFromRedis(server, client);
-  });
-
-  test("behind a dead network fails no call, and is connected again", async () => {
-    const redis = await startOwnRedis();
-    const proxy = await startTcpProxy(redis.port);
-    onTestFinished(() => proxy.close());
-    const { server, client } = await startServer(`redis://127.0.0.1:${proxy.port}`);
-    const load = startLoad(server);
-    await load.more(SOME_KEYS);
-    proxy.setMode("swallow");
-    await untilBypassed(server, true);
-    await load.more(SOME_KEYS);
-    proxy.setMode("forward");
-    await untilBypassed(server, false);
-    await load.more(SOME_KEYS);
-    await load.stop();
-    await complete(client);
-    await claimFromRedis(server, client);
   });
 
   test("that is emptied under load fails no call, and many repeats of one key cost few statements", async () => {

@@ -17,9 +17,8 @@ import {
   startRepeats,
   untilBypassed,
 } from "../support/servers/fast-path.ts";
-import { startTestServer } from "../support/servers/server.ts";
-import { startServerProcess } from "../support/servers/server-process.ts";
 import { createTenant } from "../support/servers/tenants.ts";
+import { startProcessOfTest, startServerOfTest } from "../support/servers/use-server.ts";
 import { untilWaiting } from "../support/servers/waiters.ts";
 
 const SOME_KEYS = 50;
@@ -36,8 +35,7 @@ describeWithRedis("Completions are cached", () => {
     const redis = await start();
     onTestFinished(() => redis.stop());
     const { apiKey } = await createTenant(database);
-    const server = await startTestServer(database.url, { REDIS_URL: redis.url });
-    onTestFinished(() => server.stop());
+    const server = await startServerOfTest(database.url, { REDIS_URL: redis.url });
     await untilBypassed(server, false);
     const clients = Array.from({ length: 8 }, () => connectClient(server, apiKey));
     const [client] = clients;
@@ -69,8 +67,7 @@ describeWithRedis("Completions are cached", () => {
    * all.
    */
   async function expectWaking(redisUrl: string, near: IdempotencyClient, apiKey: string): Promise<void> {
-    const replica = await startTestServer(database.url, { REDIS_URL: redisUrl }, { waiterTickMs: 600_000 });
-    onTestFinished(() => replica.stop());
+    const replica = await startServerOfTest(database.url, { REDIS_URL: redisUrl }, { waiterTickMs: 600_000 });
     const far = connectClient(replica, apiKey);
     let round = 0;
     const isWoken = async () => {
@@ -118,18 +115,16 @@ describeWithRedis("Completions are cached", () => {
   testWithTls("over TLS, only on a server whose certificate is trusted", async () => {
     const { url: REDIS_URL, certificateFile } = await startTlsRedis();
     const tenant = await createTenant(database);
-    const trusting = await startServerProcess(database.url, {
+    const trusting = await startProcessOfTest(database.url, {
       REDIS_URL,
       ONCEWARD_CACHE_MIB: "0",
       NODE_EXTRA_CA_CERTS: certificateFile,
     });
-    onTestFinished(() => trusting.end());
     const client = connectClient(trusting, tenant.apiKey);
     await repeatOften(client);
     await complete(client);
     await claimFromRedis(trusting, client);
-    const wary = await startTestServer(database.url, { REDIS_URL });
-    onTestFinished(() => wary.stop());
+    const wary = await startServerOfTest(database.url, { REDIS_URL });
     const refusals = () =>
       wary.log.filter(({ err }) => String(JSON.stringify(err)).includes("self-signed certificate"));
     await expect.poll(refusals, { timeout: 30_000 }).not.toEqual([]);

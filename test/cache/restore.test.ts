@@ -13,8 +13,9 @@ import {
 } from "../support/database/restores.ts";
 import { describeWithRedis, startRedis } from "../support/redis/redis.ts";
 import { repeatOften } from "../support/servers/fast-path.ts";
-import { startTestServer, type TestServer } from "../support/servers/server.ts";
+import type { TestServer } from "../support/servers/server.ts";
 import { createTenant } from "../support/servers/tenants.ts";
+import { startServerOfTest } from "../support/servers/use-server.ts";
 
 const KEYS = Array.from({ length: 20 }, (_, index) => `order-${index}`);
 const NAMESPACE = "charges";
@@ -28,12 +29,8 @@ async function startReplicas({ url }: RestorableDatabase): Promise<readonly Test
   const redis = await startRedis();
   onTestFinished(() => redis.stop());
   const start = () =>
-    startTestServer(url, { REDIS_URL: redis.url, ONCEWARD_CACHE_MIB: "64" }, { heartbeatMs: 200 });
-  const servers = await Promise.all([start(), start()]);
-  onTestFinished(async () => {
-    await Promise.all(servers.map((server) => server.stop()));
-  });
-  return servers;
+    startServerOfTest(url, { REDIS_URL: redis.url, ONCEWARD_CACHE_MIB: "64" }, { heartbeatMs: 200 });
+  return await Promise.all([start(), start()]);
 }
 
 /**

@@ -1,15 +1,16 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { Redis } from "ioredis";
-import { afterAll, afterEach, beforeAll, expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
+import type { ServerTuning } from "../../server/src/replica/connect.ts";
 import { connectClient } from "../support/calls/clients.ts";
 import { errorOf } from "../support/calls/errors.ts";
 import { copyRecord, endLeases, grantsAmong } from "../support/calls/records.ts";
 import { grant, ORDER, seconds, success } from "../support/calls/verbs.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
 import { statementsDuring } from "../support/database/statements.ts";
-import { describeWithRedis, startRedis, type TestRedis } from "../support/redis/redis.ts";
-import { startTestServer, type TestServer } from "../support/servers/server.ts";
+import { useDatabase } from "../support/database/use-database.ts";
+import { describeWithRedis, useRedis } from "../support/redis/redis.ts";
 import { createTenant } from "../support/servers/tenants.ts";
+import { startServerOfTest } from "../support/servers/use-server.ts";
 import { untilWaiting } from "../support/servers/waiters.ts";
 
 const WAITING = { ...ORDER, wait: seconds(60) };
@@ -20,32 +21,18 @@ const MANY = 2000;
 const PATIENCE = { timeout: 30_000, interval: 10 };
 
 describeWithRedis("A claim that waits on another replica", () => {
-  let redis: TestRedis;
-  let database: TestDatabase;
-  let servers: TestServer[] = [];
+  const redis = useRedis();
+  const database = useDatabase();
 
-  beforeAll(async () => {
-    [redis, database] = await Promise.all([startRedis(), createTestDatabase()]);
-  });
-
-  afterEach(async () => {
-    await Promise.all(servers.map((server) => server.stop()));
-    servers = [];
-  });
-
-  afterAll(() => Promise.all([redis?.stop(), database?.drop()]));
+  const start = (tuning?: ServerTuning, env: Readonly<Record<string, string>> = {}) =>
+    startServerOfTest(database.url, { REDIS_URL: redis.url, ...env }, tuning);
 
   /**
    * Starts two replicas that know of each other: ORDER is claimed on one, and a claim waits for it on the
    * other.
    */
-  async function holderAndWaiter(tuning = NEVER_LOOK as { readonly waiterTickMs?: number }) {
-    const env = { REDIS_URL: redis.url };
-    const [near, far] = await Promise.all([
-      startTestServer(database.url, env, tuning),
-      startTestServer(database.url, env, tuning),
-    ]);
-    servers = [near, far];
+  async function holderAndWaiter(tuning: ServerTuning = NEVER_LOOK) {
+    const [near, far] = await Promise.all([start(tuning), start(tuning)]);
     await expect.poll(() => subscribersOf("waiters"), PATIENCE).toBe(2);
     const tenant = await createTenant(database);
     const holder = connectClient(near, tenant.apiKey);
@@ -53,7 +40,7 @@ describeWithRedis("A claim that waits on another replica", () => {
     const waiting = connectClient(far, tenant.apiKey).claim(WAITING);
     await untilWaiting(far, 1);
     await expect.poll(() => subscribersOf(ORDER.key), PATIENCE).toBe(1);
-    return { far, tenant, holder, held: { ...ORDER, fencingToken }, waiting };
+    return { near, far, tenant, holder, held: { ...ORDER, fencingToken }, waiting };
   }
 
   /** Returns how many replicas subscribe to the channel whose name ends so. */
@@ -119,14 +106,13 @@ describeWithRedis("A claim that waits on another replica", () => {
   });
 
   test("makes other replicas publish settlements, which they do not without remote waiters", async () => {
-    const { holder, held, waiting, tenant } = await holderAndWaiter();
+    const { near, far, holder, held, waiting, tenant } = await holderAndWaiter();
     const { heard } = await eavesdrop();
     await holder.complete({ ...held, result: success("done") });
     await waiting;
     expect(await heard("settled")).toHaveLength(1);
-    await Promise.all(servers.map((server) => server.stop()));
-    const alone = await startTestServer(database.url, { REDIS_URL: redis.url });
-    servers.push(alone);
+    await Promise.all([near.stop(), far.stop()]);
+    const alone = await start();
     const client = connectClient(alone, tenant.apiKey);
     const own = { ...ORDER, key: "order-2" };
     const { fencingToken } = await grant(client, own);
@@ -140,8 +126,7 @@ describeWithRedis("A claim that waits on another replica", () => {
   test("is one of 2,000, which cost a few statements a second and end with their callers", {
     timeout: 120_000,
   }, async () => {
-    const server = await startTestServer(database.url, { REDIS_URL: redis.url });
-    servers = [server];
+    const server = await start();
     const tenant = await createTenant(database);
     const client = connectClient(server, tenant.apiKey);
     await grant(client, { key: "template", lease: seconds(600) });
@@ -174,17 +159,8 @@ describeWithRedis("A claim that waits on another replica", () => {
     expect(grantsAmong(answers.filter((answer) => typeof answer !== "string"))).toHaveLength(MANY / 2);
   });
 
-  test("is told that its replica drains", async () => {
-    const { far, waiting } = await holderAndWaiter();
-    const error = errorOf(waiting);
-    await far.stop();
-    expect(await error).toMatchObject({ code: "Unavailable", retryable: true });
-  });
-
   test("on the replica that completes it is answered from that replica's cache", async () => {
-    const env = { REDIS_URL: redis.url, ONCEWARD_CACHE_MIB: "1" };
-    const server = await startTestServer(database.url, env, NEVER_LOOK);
-    servers = [server];
+    const server = await start(NEVER_LOOK, { ONCEWARD_CACHE_MIB: "1" });
     const client = connectClient(server, (await createTenant(database)).apiKey);
     const { fencingToken } = await grant(client);
     const waiting = Array.from({ length: 20 }, () => client.claim(WAITING));

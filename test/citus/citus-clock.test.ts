@@ -3,7 +3,7 @@ import { setClockAhead, useSettableClock } from "../support/database/clock.ts";
 import { createDatabaseOfTest, openNodes } from "../support/database/database.ts";
 import { diagnoseDatabase } from "../support/doctor/diagnosis.ts";
 import { readMetrics } from "../support/servers/metrics.ts";
-import { startTestServer } from "../support/servers/server.ts";
+import { startServerOfTest } from "../support/servers/use-server.ts";
 
 test("a replica reports a worker whose clock is wrong, and doctor names the worker", async () => {
   const database = await createDatabaseOfTest();
@@ -14,8 +14,7 @@ test("a replica reports a worker whose clock is wrong, and doctor names the work
   const [, worker] = nodes;
   if (worker === undefined) throw new Error("there is no worker");
   await useSettableClock(worker);
-  const server = await startTestServer(database.url, {}, { degradedLookMs: 10, heartbeatMs: 50 });
-  onTestFinished(() => server.stop());
+  const server = await startServerOfTest(database.url, {}, { degradedLookMs: 10, heartbeatMs: 50 });
   const isSkewed = async () => (await readMetrics(server)).get('onceward_degraded{reason="clock_skewed"}');
   expect(await isSkewed()).toBe(0);
   await setClockAhead(worker, 10);

@@ -1,4 +1,4 @@
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { raiseTokenFloor } from "../../server/src/database/installation.ts";
 import { connectClient } from "../support/calls/clients.ts";
 import { granted } from "../support/calls/records.ts";
@@ -7,8 +7,8 @@ import { openStorePool } from "../support/database/connections.ts";
 import { createDatabaseOfTest } from "../support/database/database.ts";
 import { runWithInput } from "../support/processes/command.ts";
 import { settingsFor } from "../support/processes/serve.ts";
-import { startTestServer } from "../support/servers/server.ts";
 import { createTenant } from "../support/servers/tenants.ts";
+import { startServerOfTest } from "../support/servers/use-server.ts";
 
 /** Enough for each shard to have some. */
 const KEYS = Array.from({ length: 40 }, (_, n) => `order-${n}`);
@@ -17,8 +17,7 @@ const id = (key: string) => ({ namespace: "charges", key });
 /** An installation on a Citus of its own. */
 async function startHome() {
   const database = await createDatabaseOfTest();
-  const server = await startTestServer(database.url);
-  onTestFinished(() => server.stop());
+  const server = await startServerOfTest(database.url);
   return { database, server, settings: settingsFor(database.url) };
 }
 

@@ -20,7 +20,7 @@ import { createRecordStore, type RecordStore } from "../../server/src/records/re
 import { digestResult } from "../../server/src/records/result-digest.ts";
 import { claimCommand, DONE } from "../support/calls/domain.ts";
 import { copyAlone } from "../support/database/citus.ts";
-import { openConnection } from "../support/database/connections.ts";
+import { openConnection, usePool } from "../support/database/connections.ts";
 import { openDatabase } from "../support/database/database.ts";
 import { useDatabase } from "../support/database/use-database.ts";
 
@@ -35,13 +35,7 @@ interface Sent {
 }
 
 const database = useDatabase();
-let pool: Pool;
-
-beforeAll(async () => {
-  pool = openPool({ databaseUrl: database.url, size: 12, throughPgBouncer: false });
-});
-
-afterAll(() => pool?.close());
+const pool = usePool(database, 12);
 
 /**
  * Opens a store, and records the statements on records that it sends.

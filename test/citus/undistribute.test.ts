@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, onTestFailed, test } from "vitest";
+import { beforeAll, expect, onTestFailed, test } from "vitest";
 import { distributeRecords } from "../../server/src/citus/distribute-records.ts";
 import { undistributeRecords } from "../../server/src/citus/undistribute-records.ts";
 import { connectClient, type IdempotencyClient } from "../support/calls/clients.ts";
@@ -6,22 +6,19 @@ import { describeError } from "../support/calls/errors.ts";
 import { success } from "../support/calls/verbs.ts";
 import { copyAlone } from "../support/database/citus.ts";
 import { useDatabase } from "../support/database/use-database.ts";
-import { startTestServer, type TestServer } from "../support/servers/server.ts";
 import { createTenant } from "../support/servers/tenants.ts";
+import { useServerOn } from "../support/servers/use-server.ts";
 
 const database = useDatabase();
-let servers: readonly TestServer[];
+const servers = [useServerOn(database), useServerOn(database)];
 let clients: readonly IdempotencyClient[];
 
 beforeAll(async () => {
-  servers = await Promise.all([startTestServer(database.url), startTestServer(database.url)]);
   const { id, apiKey } = await createTenant(database);
   clients = servers.map((server) => connectClient(server, apiKey));
   // So many that a copy takes a while.
   await database.query(FILL, [id]);
 });
-
-afterAll(() => Promise.all(servers?.map((server) => server.stop()) ?? []));
 
 const FILL = `
 insert into records (tenant_id, namespace, key, fencing_token, state, attempt, holds_on_lease_expiry, accepts_ambiguous,

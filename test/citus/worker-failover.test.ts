@@ -18,6 +18,7 @@ import { makeDataDir } from "../support/processes/data-dir.ts";
 import { readMetrics } from "../support/servers/metrics.ts";
 import { startTestServer, type TestServer } from "../support/servers/server.ts";
 import { createTenant, setNamespacePolicy } from "../support/servers/tenants.ts";
+import { startServerOfTest } from "../support/servers/use-server.ts";
 
 const MARK_LOSS = await readFile(new URL("../../deploy/postgres/mark-loss.sql", import.meta.url), "utf8");
 /** Alerts fire after a sixtieth of their time. */
@@ -98,8 +99,7 @@ async function keysOn(database: OpenDatabase, worker: ChaosPostgres) {
 
 /** Starts a replica, with a tenant of its own. */
 async function startReplica(database: OpenDatabase) {
-  const server = await startTestServer(database.url, {}, { heartbeatMs: 50 });
-  onTestFinished(() => server.stop());
+  const server = await startServerOfTest(database.url, {}, { heartbeatMs: 50 });
   const tenant = await createTenant(database);
   return { server, tenant, client: connectClient(server, tenant.apiKey) };
 }

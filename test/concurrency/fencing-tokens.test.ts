@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { connectClient, type IdempotencyClient } from "../support/calls/clients.ts";
 import { connectCrowd } from "../support/calls/crowd.ts";
 import { describeError } from "../support/calls/errors.ts";
@@ -6,19 +6,13 @@ import { ageRecords, endLeases, granted } from "../support/calls/records.ts";
 import { bytes, success } from "../support/calls/verbs.ts";
 import { lockRows, openConnection, untilBlocked } from "../support/database/connections.ts";
 import { useDatabase } from "../support/database/use-database.ts";
-import { startTestServer, type TestServer } from "../support/servers/server.ts";
-import { createTenant, type TestTenant } from "../support/servers/tenants.ts";
+import { createTenant } from "../support/servers/tenants.ts";
+import { useServerOn } from "../support/servers/use-server.ts";
+import { useStarted } from "../support/use-started.ts";
 
 const database = useDatabase();
-let servers: TestServer[];
-let tenant: TestTenant;
-
-beforeAll(async () => {
-  servers = await Promise.all([1, 2, 3].map(() => startTestServer(database.url)));
-  tenant = await createTenant(database);
-});
-
-afterAll(() => Promise.all(servers?.map((server) => server.stop()) ?? []));
+const servers = [useServerOn(database), useServerOn(database), useServerOn(database)] as const;
+const tenant = useStarted(() => createTenant(database));
 
 test("tokens rise strictly under many concurrent claims and releases on several servers", async () => {
   const id = { namespace: "charges", key: "storm" };
@@ -51,7 +45,7 @@ async function claimAndRelease(
 
 test("a claim that read the clock early gets a higher token than one granted meanwhile", async () => {
   const id = { namespace: "charges", key: "slow" };
-  const client = connectClient(servers[0] as TestServer, tenant.apiKey);
+  const client = connectClient(servers[0], tenant.apiKey);
   const { fencingToken: first } = granted(await client.claim(id));
   await client.release({ ...id, fencingToken: first });
 
@@ -73,24 +67,8 @@ test("a claim that read the clock early gets a higher token than one granted mea
   expect(granted(await slow).fencingToken).toBeGreaterThan(BigInt(token ?? 0));
 });
 
-test("a key that was swept and claimed again gets a higher token than it ever had", async () => {
-  const id = { namespace: "charges", key: "swept" };
-  const client = connectClient(servers[1] as TestServer, tenant.apiKey);
-  let last = 0n;
-  for (let life = 0; life < 3; life++) {
-    // Each take-over adds at least one to the row's token, for any reading of the clock.
-    for (let attempt = 0; attempt < 5; attempt++) {
-      const { fencingToken } = granted(await client.claim(id));
-      expect(fencingToken).toBeGreaterThan(last);
-      last = fencingToken;
-      await client.release({ ...id, fencingToken });
-    }
-    await database.query("delete from records where tenant_id = $1 and key = $2", [tenant.id, id.key]);
-  }
-});
-
 test("claims of every kind that share a statement are answered from their own records", async () => {
-  const client = connectClient(servers[2] as TestServer, tenant.apiKey);
+  const client = connectClient(servers[2], tenant.apiKey);
   const kinds = ["new", "released", "lapsed", "ended", "completed", "held"] as const;
   const ids = Array.from({ length: 60 }, (_, i) => {
     const kind = kinds[i % kinds.length] as (typeof kinds)[number];

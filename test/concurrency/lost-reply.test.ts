@@ -1,20 +1,13 @@
 import { randomUUID } from "node:crypto";
-import { beforeAll, expect, onTestFinished, test, vi } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { Result_Kind } from "../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
 import { connectClient, type IdempotencyClient } from "../support/calls/clients.ts";
 import { granted } from "../support/calls/records.ts";
 import { startTcpProxy, type TcpProxy } from "../support/network/tcp-proxy.ts";
-import { createTenant, type TestTenant } from "../support/servers/tenants.ts";
-import { useServer } from "../support/servers/use-server.ts";
+import { useCaller, useServer } from "../support/servers/use-server.ts";
 
 const { database, server } = useServer();
-let tenant: TestTenant;
-let direct: IdempotencyClient;
-
-beforeAll(async () => {
-  tenant = await createTenant(database);
-  direct = connectClient(server, tenant.apiKey);
-});
+const { tenant, client: direct } = useCaller({ database, server });
 
 /** Returns a client with an open connection through a proxy. */
 async function connectThroughProxy(): Promise<{ client: IdempotencyClient; proxy: TcpProxy }> {

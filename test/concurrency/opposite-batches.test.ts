@@ -1,29 +1,27 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 import type { BatchResponse } from "../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
 import { Result_Kind } from "../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
 import type { IdempotencyClient } from "../support/calls/clients.ts";
 import { connectCrowd } from "../support/calls/crowd.ts";
 import { useDatabase } from "../support/database/use-database.ts";
 import { readMetrics } from "../support/servers/metrics.ts";
-import { startTestServer, type TestServer } from "../support/servers/server.ts";
+import type { TestServer } from "../support/servers/server.ts";
 import { createTenant } from "../support/servers/tenants.ts";
+import { useServerOn } from "../support/servers/use-server.ts";
 
 const ROUNDS = 10;
 const KEYS = 200;
 
 const database = useDatabase();
-let servers: TestServer[];
+const servers = [useServerOn(database), useServerOn(database)];
 let forwards: IdempotencyClient;
 let backwards: IdempotencyClient;
 
 beforeAll(async () => {
-  servers = await Promise.all([startTestServer(database.url), startTestServer(database.url)]);
   const { apiKey } = await createTenant(database);
   const crowd = await connectCrowd(servers, apiKey, 2);
   [forwards, backwards] = crowd as [IdempotencyClient, IdempotencyClient];
 });
-
-afterAll(() => Promise.all(servers?.map((server) => server.stop()) ?? []));
 
 /** Returns the tokens that a batch of claims was granted, by key. Expects that no item failed. */
 function tokensOf(keys: readonly string[], { items }: BatchResponse): Map<string, bigint> {

@@ -1,29 +1,26 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 import { Result_Kind } from "../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
 import type { IdempotencyClient } from "../support/calls/clients.ts";
 import { connectCrowd } from "../support/calls/crowd.ts";
 import { describeError } from "../support/calls/errors.ts";
 import { endLeases, granted, grantsAmong } from "../support/calls/records.ts";
 import { useDatabase } from "../support/database/use-database.ts";
-import { startTestServer, type TestServer } from "../support/servers/server.ts";
-import { createTenant, type TestTenant } from "../support/servers/tenants.ts";
+import { createTenant } from "../support/servers/tenants.ts";
+import { useServerOn } from "../support/servers/use-server.ts";
+import { useStarted } from "../support/use-started.ts";
 
 const ROUNDS = 25;
 
 const database = useDatabase();
-let servers: TestServer[];
-let tenant: TestTenant;
+const servers = [useServerOn(database), useServerOn(database)];
+const tenant = useStarted(() => createTenant(database));
 let holder: IdempotencyClient;
 let others: IdempotencyClient[];
 
 beforeAll(async () => {
-  servers = await Promise.all([startTestServer(database.url), startTestServer(database.url)]);
-  tenant = await createTenant(database);
   const crowd = await connectCrowd(servers, tenant.apiKey, 9);
   [holder, ...others] = crowd as [IdempotencyClient, ...IdempotencyClient[]];
 });
-
-afterAll(() => Promise.all(servers?.map((server) => server.stop()) ?? []));
 
 /** Returns the answer of a call, or the reason of its refusal. */
 async function reasonOf(call: Promise<unknown>): Promise<string> {

@@ -1,20 +1,14 @@
-import { beforeAll, expect, test } from "vitest";
-import { connectClient, type IdempotencyClient } from "../support/calls/clients.ts";
+import { expect, test } from "vitest";
+import { connectClient } from "../support/calls/clients.ts";
 import { describeError } from "../support/calls/errors.ts";
 import { endLeases, granted } from "../support/calls/records.ts";
 import { bytes } from "../support/calls/verbs.ts";
 import { lockRows, openConnection, untilBlocked } from "../support/database/connections.ts";
-import { createTenant, type TestTenant } from "../support/servers/tenants.ts";
-import { useServer } from "../support/servers/use-server.ts";
+import { createTenant } from "../support/servers/tenants.ts";
+import { useCaller, useServer } from "../support/servers/use-server.ts";
 
 const { database, server } = useServer();
-let tenant: TestTenant;
-let client: IdempotencyClient;
-
-beforeAll(async () => {
-  tenant = await createTenant(database);
-  client = connectClient(server, tenant.apiKey);
-});
+const { tenant, client } = useCaller({ database, server });
 
 const FINGERPRINT = Buffer.alloc(32, 1);
 const OTHER_FINGERPRINT = "\\x02";

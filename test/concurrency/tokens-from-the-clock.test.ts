@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
+import { afterEach, beforeEach, expect, test } from "vitest";
 import { Rejected } from "../../server/src/domain/operation.ts";
 import { UNLIMITED } from "../../server/src/records/engine/fair-queue.ts";
 import { createRecordStore, type RecordStore } from "../../server/src/records/record-store.ts";
@@ -16,8 +16,9 @@ import {
   openNodes,
   type TestDatabase,
 } from "../support/database/database.ts";
-import { startTestServer, type TestServer } from "../support/servers/server.ts";
+import type { TestServer } from "../support/servers/server.ts";
 import { createApiKey, createTenant, type TestTenant } from "../support/servers/tenants.ts";
+import { startServerOfTest } from "../support/servers/use-server.ts";
 
 const PATIENCE = { timeout: 30_000, interval: 20 };
 const HOUR_MIN = 60;
@@ -43,11 +44,7 @@ async function setClocksAhead(minutes: number): Promise<void> {
   await Promise.all(nodes.map((node) => setClockAhead(node, minutes)));
 }
 
-async function startReplica(): Promise<TestServer> {
-  const server = await startTestServer(database.url, {}, { heartbeatMs: 50 });
-  onTestFinished(() => server.stop());
-  return server;
-}
+const startReplica = () => startServerOfTest(database.url, {}, { heartbeatMs: 50 });
 
 const idOf = (key: string) => ({ namespace: "charges", key });
 

@@ -2,13 +2,9 @@ import { Code } from "@connectrpc/connect";
 import { expect, test } from "vitest";
 import { ErrorReason } from "../../clients/typescript/src/gen/onceward/v1/errors_pb.ts";
 import { type ItemRequest, itemErrorOf, runBatch } from "../support/calls/batches.ts";
-import { errorOf } from "../support/calls/errors.ts";
-import { fingerprintOf, grant, lookUp, ORDER, seconds, success } from "../support/calls/verbs.ts";
+import { fingerprintOf, grant, ORDER, seconds, success } from "../support/calls/verbs.ts";
 import { describeContract } from "../support/servers/contract.ts";
 import { describeSharedContract } from "../support/servers/shared-contract.ts";
-
-const result = success("done");
-const claimOrder: ItemRequest = { case: "claim", value: ORDER };
 
 describeSharedContract("Batch", (contract) => {
   test("answers one item per request, in order", async () => {
@@ -30,58 +26,6 @@ describeSharedContract("Batch", (contract) => {
       value: { outcome: { case: "inProgress", value: { owner: "before" } } },
     });
     expect(responses[998]).toMatchObject({ value: { outcome: { case: "claimed" } } });
-  });
-
-  test("makes the calls on one key one after another", async () => {
-    const { client } = await contract.newCaller();
-    const { fencingToken } = await grant(client);
-    const held = { ...ORDER, fencingToken };
-    const responses = await runBatch(client, [
-      { case: "extendLease", value: { ...held, checkpoint: { name: "charged" } } },
-      claimOrder,
-      { case: "release", value: held },
-      { case: "claim", value: { ...ORDER, owner: "in the batch", claimId: "call-1" } },
-      { case: "claim", value: { ...ORDER, claimId: "call-1" } },
-      { case: "complete", value: { ...held, result } },
-      { case: "lookup", value: ORDER },
-    ]);
-    expect(responses).toMatchObject([
-      { case: "extendLease" },
-      { case: "claim", value: { outcome: { case: "inProgress" } } },
-      { case: "release" },
-      {
-        case: "claim",
-        value: { outcome: { case: "claimed", value: { attempt: 2, checkpoint: { name: "charged" } } } },
-      },
-      { case: "claim", value: { outcome: { case: "claimed", value: { attempt: 2 } } } },
-      { case: "error", value: { reason: ErrorReason.CLAIM_SUPERSEDED } },
-      { case: "lookup", value: { record: { owner: "in the batch", attempt: 2 } } },
-    ]);
-  });
-
-  test("answers IN_PROGRESS to a claim after a claim that accepted ambiguity and was granted", async () => {
-    const { client, timePasses } = await contract.newCaller({ on_lease_expiry: "HOLD" });
-    await grant(client);
-    await timePasses(31);
-    const accepting: ItemRequest = { case: "claim", value: { ...ORDER, acceptAmbiguous: true } };
-    const responses = await runBatch(client, [claimOrder, accepting, claimOrder]);
-    expect(responses).toMatchObject([
-      { value: { outcome: { case: "ambiguous" } } },
-      { value: { outcome: { case: "claimed", value: { attempt: 2 } } } },
-      { value: { outcome: { case: "inProgress", value: { attempt: 2 } } } },
-    ]);
-  });
-
-  test("that completes the same claim twice stores it once", async () => {
-    const { client } = await contract.newCaller();
-    const { fencingToken } = await grant(client);
-    const completing: ItemRequest = { case: "complete", value: { ...ORDER, fencingToken, result } };
-    const responses = await runBatch(client, [completing, completing, claimOrder]);
-    expect(responses).toMatchObject([
-      { value: { alreadyCompleted: false } },
-      { value: { alreadyCompleted: true } },
-      { value: { outcome: { case: "completed", value: { result } } } },
-    ]);
   });
 
   test("fails only the item that is refused, with the whole error that its call would have", async () => {
@@ -109,47 +53,9 @@ describeSharedContract("Batch", (contract) => {
     });
     expect(granted).toMatchObject({ value: { outcome: { case: "claimed" } } });
   });
-
-  test("leaves the records as its calls would have left them", async () => {
-    const { client } = await contract.newCaller();
-    const { fencingToken } = await grant(client);
-    await runBatch(client, [{ case: "complete", value: { ...ORDER, fencingToken, result } }]);
-    expect(await lookUp(client)).toMatchObject({ fencingToken, result });
-  });
 });
 
 describeContract("Batch on a server", (contract) => {
-  test("refuses only the item that is empty or waits", async () => {
-    const { client } = await contract.newCaller();
-    const { items } = await client.batch({
-      items: [
-        {},
-        { request: { case: "claim", value: { ...ORDER, wait: seconds(0) } } },
-        { request: { case: "claim", value: ORDER } },
-      ],
-    });
-    const responses = items.map((item) => item.response);
-    expect(responses[0]).toMatchObject({ value: { fieldViolations: [{ field: "request" }] } });
-    expect(responses[1]).toMatchObject({ value: { fieldViolations: [{ field: "claim.wait" }] } });
-    expect(responses[2]).toMatchObject({ value: { outcome: { case: "claimed" } } });
-  });
-
-  test("without items, or with more than 1,000, is refused as a whole", async () => {
-    const { client } = await contract.newCaller();
-    for (const count of [0, 1001]) {
-      const batch = runBatch(
-        client,
-        Array.from({ length: count }, () => claimOrder),
-      );
-      expect(await errorOf(batch)).toMatchObject({
-        code: "InvalidArgument",
-        reason: "INVALID_REQUEST",
-        fields: ["items"],
-      });
-    }
-    expect((await client.lookup(ORDER)).record).toBeUndefined();
-  });
-
   test("answers RESPONSE_TOO_LARGE for responses beyond 4 MiB, and nothing is lost", async () => {
     const { client } = await contract.newCaller({ max_result_bytes: 1024 * 1024 });
     const keys = ["a", "b", "c", "d", "e"];

@@ -2,14 +2,13 @@ import { ConnectError } from "@connectrpc/connect";
 import { expect, test } from "vitest";
 import { CATALOGUE } from "../../server/src/domain/refusal.ts";
 import { runBatch } from "../support/calls/batches.ts";
-import { connectClient, type IdempotencyClient } from "../support/calls/clients.ts";
-import { describeError, errorOf, type SeenError } from "../support/calls/errors.ts";
+import type { IdempotencyClient } from "../support/calls/clients.ts";
+import { describeError, errorOf } from "../support/calls/errors.ts";
 import { complete, fingerprintOf, grant, lookUp, ORDER, seconds, success } from "../support/calls/verbs.ts";
 import { lockRows, openConnection } from "../support/database/connections.ts";
 import { type Caller, type Contract, describeContract } from "../support/servers/contract.ts";
 import { describeSharedContract, type SharedCaller } from "../support/servers/shared-contract.ts";
 import { createApiKey } from "../support/servers/tenants.ts";
-import { untilWaiting } from "../support/servers/waiters.ts";
 
 /** A call that fails, and its error. */
 interface Situation<Arguments extends readonly unknown[]> {
@@ -147,13 +146,6 @@ describeContract("A server's error has its code, its reason and the domain:", (c
     await isRefused(situation.fails(await contract.newCaller(), contract), situation);
   });
 
-  /** Fails unless the call fails with a retryable UNAVAILABLE; returns the error. */
-  async function isUnavailable(call: Promise<unknown>): Promise<SeenError> {
-    const error = await errorOf(call);
-    expect(error).toMatchObject({ code: "Unavailable", domain: "onceward", retryable: true });
-    return error;
-  }
-
   test("a quota, with its delay also in Retry-After over HTTP, but not among the trailers of gRPC", async () => {
     const { client } = await contract.newCaller({ quota_operations_per_second: 1, quota_burst: 1 });
     // Settlements are never refused: the tenant owes ten seconds' operations.
@@ -171,45 +163,15 @@ describeContract("A server's error has its code, its reason and the domain:", (c
     const before = await lookUp(client);
     const other = await openConnection(contract.database);
     await lockRows(other, tenant, [ORDER.key]);
-    const error = await isUnavailable(client.complete({ ...ORDER, fencingToken, result }));
-    expect(error.reason).toBe("RECORD_CONTENDED");
+    const contended = {
+      code: "Unavailable",
+      reason: "RECORD_CONTENDED",
+      domain: "onceward",
+      retryable: true,
+    };
+    expect(await errorOf(client.complete({ ...ORDER, fencingToken, result }))).toMatchObject(contended);
     await other.query("rollback");
     expect(await lookUp(client)).toEqual(before);
-  });
-
-  test("a database that takes no connections", async () => {
-    const { client } = await contract.newCaller();
-    const { fencingToken } = await grant(client);
-    const onServer = new URL(contract.database.url);
-    const name = onServer.pathname.slice(1);
-    onServer.pathname = "/postgres";
-    const maintenance = await openConnection({ ...contract.database, url: onServer.href });
-    await maintenance.query(`alter database ${name} allow_connections false`);
-    await maintenance.query(
-      "select pg_terminate_backend(pid) from pg_stat_activity where datname = $1 and application_name = 'onceward'",
-      [name],
-    );
-    try {
-      await expect
-        .poll(async () => (await isUnavailable(client.release({ ...ORDER, fencingToken }))).reason)
-        .toBe("DATABASE_UNAVAILABLE");
-    } finally {
-      await maintenance.query(`alter database ${name} allow_connections true`);
-    }
-    // A connection whose end the server has not noticed yet fails once more.
-    const release = () => client.release({ ...ORDER, fencingToken }).then(() => "released", String);
-    await expect.poll(release, { timeout: 30_000 }).toBe("released");
-  });
-
-  test("a server that shuts down while a call waits", async () => {
-    const { client, tenant } = await contract.newCaller();
-    await grant(client);
-    const replica = await contract.newReplica();
-    const leaving = connectClient(replica, tenant.apiKey, contract.transport);
-    const waiting = isUnavailable(leaving.claim({ ...ORDER, wait: seconds(60) }));
-    await untilWaiting(replica, 1);
-    await replica.stop();
-    expect((await waiting).reason).toBe("SHUTTING_DOWN");
   });
 
   test("a bug, without any detail, but with the request id of its line in the log", async () => {

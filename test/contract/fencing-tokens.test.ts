@@ -7,25 +7,6 @@ import { describeSharedContractOnce } from "../support/servers/shared-contract.t
 const PAST_KEY_RETENTION_S = 73 * 3600;
 
 describeSharedContractOnce("The fencing tokens of a key strictly increase", (contract) => {
-  test("across a release", async () => {
-    const { client } = await contract.newCaller();
-    const first = await grant(client);
-    await client.release({ ...ORDER, fencingToken: first.fencingToken });
-    const second = await grant(client);
-    expect(second.fencingToken).toBeGreaterThan(first.fencingToken);
-    expect(second).toMatchObject({ attempt: 2, firstClaimedAt: first.firstClaimedAt });
-  });
-
-  test("across an expired lease", async () => {
-    const { client, timePasses } = await contract.newCaller();
-    const first = await grant(client);
-    await timePasses(31);
-    const second = await grant(client);
-    expect(second.fencingToken).toBeGreaterThan(first.fencingToken);
-    expect(second.attempt).toBe(2);
-    expect(second.firstClaimedAt).not.toEqual(second.leaseExpiresAt);
-  });
-
   test("across the end of an unfinished key's retention", async () => {
     const { client, timePasses } = await contract.newCaller();
     const first = await grant(client);

@@ -6,6 +6,28 @@ import { describeSharedContractOnce } from "../support/servers/shared-contract.t
 
 const result = success("done");
 
+describeSharedContractOnce("When a lease runs out", (contract) => {
+  const POLICIES = ["RECLAIM", "HOLD"];
+
+  test.each(POLICIES)("its holder may still complete under %s", async (policy) => {
+    const { client, timePasses } = await contract.newCaller({ on_lease_expiry: policy });
+    const { fencingToken } = await grant(client);
+    await timePasses(31);
+    const completion = await client.complete({ ...ORDER, fencingToken, result });
+    expect(completion.alreadyCompleted).toBe(false);
+    expect((await client.claim(ORDER)).outcome).toMatchObject({ case: "completed", value: { result } });
+  });
+
+  test.each(POLICIES)("its holder may still release under %s, and any claim is granted", async (policy) => {
+    const { client, timePasses } = await contract.newCaller({ on_lease_expiry: policy });
+    const { fencingToken } = await grant(client);
+    await timePasses(31);
+    await client.release({ ...ORDER, fencingToken });
+    expect((await lookUp(client)).state).toBe(Record_State.RELEASED);
+    expect(await grant(client)).toMatchObject({ attempt: 2 });
+  });
+});
+
 describeSharedContractOnce("When a lease runs out under RECLAIM", (contract) => {
   test("the next claim gets the key, as a further attempt of the same operation", async () => {
     const { client, timePasses } = await contract.newCaller();
@@ -20,23 +42,6 @@ describeSharedContractOnce("When a lease runs out under RECLAIM", (contract) => 
       firstClaimedAt: second.firstClaimedAt,
       fencingToken: second.fencingToken,
     });
-  });
-
-  test("its holder may still complete if no other claimant has taken over", async () => {
-    const { client, timePasses } = await contract.newCaller();
-    const { fencingToken } = await grant(client);
-    await timePasses(31);
-    const completion = await client.complete({ ...ORDER, fencingToken, result });
-    expect(completion.alreadyCompleted).toBe(false);
-    expect((await client.claim(ORDER)).outcome).toMatchObject({ case: "completed", value: { result } });
-  });
-
-  test("its holder may still release if no other claimant has taken over", async () => {
-    const { client, timePasses } = await contract.newCaller();
-    const { fencingToken } = await grant(client);
-    await timePasses(31);
-    await client.release({ ...ORDER, fencingToken });
-    expect((await lookUp(client)).state).toBe(Record_State.RELEASED);
   });
 
   test("its holder can change nothing once another claimant has taken over", async () => {
@@ -112,22 +117,6 @@ describeSharedContractOnce("When a lease runs out under HOLD", (contract) => {
     await grant(client, { acceptAmbiguous: true });
     await timePasses(31);
     expect((await client.claim(ORDER)).outcome.case).toBe("ambiguous");
-  });
-
-  test("its holder may still complete", async () => {
-    const { client, timePasses } = await contract.newCaller(HOLD);
-    const { fencingToken } = await grant(client);
-    await timePasses(31);
-    await client.complete({ ...ORDER, fencingToken, result });
-    expect((await client.claim(ORDER)).outcome).toMatchObject({ case: "completed", value: { result } });
-  });
-
-  test("its holder may still release, and the next claim is granted without accept_ambiguous", async () => {
-    const { client, timePasses } = await contract.newCaller(HOLD);
-    const { fencingToken } = await grant(client);
-    await timePasses(31);
-    await client.release({ ...ORDER, fencingToken });
-    expect(await grant(client)).toMatchObject({ attempt: 2 });
   });
 
   test("its holder may revive it, and it is in progress again", async () => {

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { errorOf } from "../support/calls/errors.ts";
 import { complete, failure, grant, lookUp, ORDER, seconds, success } from "../support/calls/verbs.ts";
-import { countRows, secondsBetween } from "../support/database/time.ts";
+import { secondsBetween } from "../support/database/time.ts";
 import { describeContractOnce } from "../support/servers/contract.ts";
 import { describeSharedContractOnce } from "../support/servers/shared-contract.ts";
 
@@ -55,14 +55,6 @@ describeSharedContractOnce("Retention", (contract) => {
     expect(secondsBetween(succeeded.completedAt, succeeded.resultExpiresAt)).toBeCloseTo(2 * HOUR_S, 5);
   });
 
-  test("leaves the key as if it was never claimed", async () => {
-    const { client, timePasses } = await contract.newCaller();
-    await complete(client);
-    await timePasses(72 * HOUR_S + 1);
-    expect((await client.lookup(ORDER)).record).toBeUndefined();
-    expect(await grant(client)).toMatchObject({ attempt: 1 });
-  });
-
   test("is not cut short by the sweep, which visits records early that were completed late", async () => {
     const { client, timePasses, sweep } = await contract.newCaller({ result_retention_s: HOUR_S });
     const { fencingToken } = await grant(client);
@@ -92,30 +84,6 @@ describeSharedContractOnce("Retention", (contract) => {
     await timePasses(500);
     await sweep();
     expect((await client.claim(ORDER)).outcome.case).toBe("inProgress");
-  });
-});
-
-describeSharedContractOnce("Every reply carries the key's expires_at:", (contract) => {
-  test("replies to Claim, Complete, Release, ExtendLease and Lookup", async () => {
-    const { client, timePasses } = await contract.newCaller({ on_lease_expiry: "HOLD" });
-    const granted = await client.claim(ORDER);
-    const inProgress = await client.claim(ORDER);
-    if (granted.outcome.case !== "claimed") throw new Error(`answered ${granted.outcome.case}`);
-    const held = { ...ORDER, fencingToken: granted.outcome.value.fencingToken };
-    const extension = await client.extendLease(held);
-    const record = await lookUp(client);
-    for (const reply of [granted, inProgress, extension]) expect(reply.expiresAt).toEqual(record.expiresAt);
-    await timePasses(31);
-    const ambiguous = await client.claim(ORDER);
-    const release = await client.release(held);
-    expect(ambiguous.outcome.case).toBe("ambiguous");
-    expect(ambiguous.expiresAt).toEqual((await lookUp(client)).expiresAt);
-    expect(release.expiresAt).toEqual(ambiguous.expiresAt);
-    const { fencingToken } = await grant(client);
-    const completion = await client.complete({ ...ORDER, fencingToken, result: success("done") });
-    const completed = await client.claim(ORDER);
-    expect(completed.expiresAt).toEqual(completion.expiresAt);
-    expect((await lookUp(client)).expiresAt).toEqual(completion.expiresAt);
   });
 });
 
@@ -153,14 +121,5 @@ describeContractOnce("Retention on a server", (contract) => {
       expect(await errorOf(completing)).toMatchObject(invalid);
     }
     await client.complete({ ...ORDER, fencingToken, result, retention: seconds(60) });
-  });
-
-  test("ends also before the sweep deletes the record", async () => {
-    const { client, tenant, timePasses } = await contract.newCaller();
-    await complete(client);
-    await timePasses(72 * HOUR_S + 1);
-    expect(await countRows(contract.database, tenant)).toBe(1);
-    expect((await client.lookup(ORDER)).record).toBeUndefined();
-    expect(await grant(client)).toMatchObject({ attempt: 1 });
   });
 });

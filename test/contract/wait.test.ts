@@ -110,17 +110,6 @@ describeContract("A claim that waits at a server", (contract) => {
     const { outcome } = await claimWithin(2500).catch(() => claimWithin(12_000));
     expect(outcome.case).toBe("inProgress");
   });
-
-  test("for longer than 60 s, or for a negative time, is refused", async () => {
-    const { client } = await contract.newCaller();
-    const tooLong = [seconds(60.001), { seconds: -1n, nanos: 0 }, { seconds: 0n, nanos: -1 }];
-    for (const wait of tooLong) {
-      expect(await errorOf(client.claim({ ...ORDER, wait }))).toMatchObject({
-        reason: "INVALID_REQUEST",
-        fields: ["wait"],
-      });
-    }
-  });
 });
 
 describeContract("A claim that waits at one of several replicas", (contract) => {

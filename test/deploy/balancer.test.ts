@@ -12,8 +12,9 @@ import { makeCertificate } from "../support/network/certificates.ts";
 import { grpcJsClient } from "../support/network/grpc-js-client.ts";
 import { findPreviousVersion, layOutVersion } from "../support/processes/previous-version.ts";
 import { readMetrics } from "../support/servers/metrics.ts";
-import { type ServerProcess, startServerProcess } from "../support/servers/server-process.ts";
+import type { ServerProcess } from "../support/servers/server-process.ts";
 import { createTenant } from "../support/servers/tenants.ts";
+import { startProcessOfTest } from "../support/servers/use-server.ts";
 
 const previous = await findPreviousVersion();
 if (previous === undefined) {
@@ -26,14 +27,8 @@ const DRAIN_DELAY = { ONCEWARD_DRAIN_DELAY: "3s" };
 const database = useDatabase();
 
 /** Starts a replica, which is killed when the test ends. @param program another version of the server. */
-async function startReplica(
-  env: Readonly<Record<string, string>> = {},
-  program?: readonly string[],
-): Promise<ServerProcess> {
-  const replica = await startServerProcess(database.url, { ...DRAIN_DELAY, ...env }, program);
-  onTestFinished(() => replica.end());
-  return replica;
-}
+const startReplica = (env: Readonly<Record<string, string>> = {}, program?: readonly string[]) =>
+  startProcessOfTest(database.url, { ...DRAIN_DELAY, ...env }, program);
 
 /** Starts a replica of this version at the addresses of one that has ended, as the balancer knows them. */
 function startInPlaceOf({ grpcPort, httpPort, managementPort }: ServerProcess): Promise<ServerProcess> {

@@ -1,10 +1,10 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { useOwnPostgres } from "../support/database/own-postgres.ts";
 import { compileImageProgram } from "../support/processes/image-program.ts";
 import { settingsFor } from "../support/processes/serve.ts";
-import { startServerProcess } from "../support/servers/server-process.ts";
+import { startProcessOfTest } from "../support/servers/use-server.ts";
 
 const postgres = useOwnPostgres();
 
@@ -13,8 +13,7 @@ test("compiled, as the image runs it, the server migrates and serves", async () 
   expect(program.at(-1)).toMatch(/\.js$/);
   const settings = settingsFor(await postgres.createDatabase());
   await promisify(execFile)(process.execPath, [...program, "migrate"], { env: { ...settings } });
-  const server = await startServerProcess(settings.DATABASE_URL ?? "", {}, [...program, "serve"]);
-  onTestFinished(server.end);
+  const server = await startProcessOfTest(settings.DATABASE_URL ?? "", {}, [...program, "serve"]);
   const { status } = await fetch(`http://127.0.0.1:${server.managementPort}/readyz`);
   expect(status).toBe(200);
 });

@@ -1,15 +1,15 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Code } from "@connectrpc/connect";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { connectClient, type IdempotencyClient } from "../support/calls/clients.ts";
 import { grant, ORDER, success } from "../support/calls/verbs.ts";
 import { useDatabase } from "../support/database/use-database.ts";
 import { readRepositoryFile } from "../support/deploy/expressions.ts";
 import { typeCommands } from "../support/deploy/type-commands.ts";
 import { makeDataDir } from "../support/processes/data-dir.ts";
-import { startServerProcess } from "../support/servers/server-process.ts";
 import { createApiKey, createTenant } from "../support/servers/tenants.ts";
+import { startProcessOfTest } from "../support/servers/use-server.ts";
 
 const database = useDatabase();
 
@@ -34,8 +34,7 @@ async function typeSection(lines: readonly string[], env: Readonly<Record<string
 
 /** A server with a tenant, its caller, and the environment of its administrator's command line. */
 async function startWith(level: string) {
-  const server = await startServerProcess(database.url, { ONCEWARD_LOG_LEVEL: level });
-  onTestFinished(() => server.end());
+  const server = await startProcessOfTest(database.url, { ONCEWARD_LOG_LEVEL: level });
   const tenant = await createTenant(database);
   const caller = connectClient(server, tenant.apiKey);
   const env = {

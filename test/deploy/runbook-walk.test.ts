@@ -20,9 +20,9 @@ import { makeDataDir } from "../support/processes/data-dir.ts";
 import { settingsFor } from "../support/processes/serve.ts";
 import { isMountable } from "../support/processes/small-disk.ts";
 import { encryptionKeys } from "../support/servers/encryption.ts";
-import { startTestServer, TEST_PEPPER } from "../support/servers/server.ts";
-import { startServerProcess } from "../support/servers/server-process.ts";
+import { TEST_PEPPER } from "../support/servers/server.ts";
 import { createApiKey, setNamespacePolicy, type TestTenant } from "../support/servers/tenants.ts";
+import { startProcessOfTest, startServerOfTest } from "../support/servers/use-server.ts";
 
 const MAX_CONNECTIONS = 30;
 const postgres = useOwnPostgres({ fsync: "off", max_connections: String(MAX_CONNECTIONS) });
@@ -53,9 +53,7 @@ async function startInstallation(settings: Readonly<Record<string, string>> = {}
   onTestFinished(() => database.close());
   const service = await createServiceRole(database);
   const serve = async (changed: Readonly<Record<string, string>> = {}) => {
-    const server = await startServerProcess(service.url, { ...settings, ...changed });
-    onTestFinished(() => server.end());
-    return server;
+    return await startProcessOfTest(service.url, { ...settings, ...changed });
   };
   const server = await serve();
   const made = await run(["tenant-key", "--tenant", "acme"]);
@@ -211,8 +209,7 @@ test("the pepper is lost", async () => {
 /** Starts a replica with a certificate on an installation; returns how a caller that trusts an authority is answered. */
 async function serveWith(certificate: Certificate) {
   const { url, apiKey } = await startInstallation();
-  const server = await startTestServer(url, tlsSettings(certificate), { certificateLookMs: 50 });
-  onTestFinished(() => server.stop());
+  const server = await startServerOfTest(url, tlsSettings(certificate), { certificateLookMs: 50 });
   const answerWith = (ca: string) =>
     connectClient(server, apiKey, "native gRPC", { ca })
       .lookup(ORDER)

@@ -15,8 +15,8 @@ import {
   type Topology,
 } from "../support/redis/redis-topologies.ts";
 import { repeatOften } from "../support/servers/fast-path.ts";
-import { startServerProcess } from "../support/servers/server-process.ts";
 import { createTenant } from "../support/servers/tenants.ts";
+import { startProcessOfTest } from "../support/servers/use-server.ts";
 
 const postgres = useOwnPostgres();
 
@@ -64,10 +64,8 @@ test("a replica connects with the file's current credentials after password or r
   await database.query("create role rotating_1 superuser login password 'first'");
   const file = await secretFile("database_url");
   await file.write(urlOf("rotating_1", "first"));
-  const server = await startServerProcess(url, { DATABASE_URL: "", DATABASE_URL_FILE: file.path });
-  onTestFinished(() => server.end());
-  const { apiKey } = await createTenant(database);
-  const client = connectClient(server, apiKey);
+  const server = await startProcessOfTest(url, { DATABASE_URL: "", DATABASE_URL_FILE: file.path });
+  const client = connectClient(server, (await createTenant(database)).apiKey);
   await grant(client, { key: "before" });
 
   /** Polls until a claim is answered: those of a replica without credentials are UNAVAILABLE. */
@@ -113,10 +111,8 @@ describeWithRedis("with Redis", () => {
     const { url, database } = await createGuarded();
     const file = await secretFile("redis_url");
     await file.write(redis.url);
-    const server = await startServerProcess(url, { REDIS_URL_FILE: file.path, ONCEWARD_CACHE_MIB: "0" });
-    onTestFinished(() => server.end());
-    const { apiKey } = await createTenant(database);
-    const client = connectClient(server, apiKey);
+    const server = await startProcessOfTest(url, { REDIS_URL_FILE: file.path, ONCEWARD_CACHE_MIB: "0" });
+    const client = connectClient(server, (await createTenant(database)).apiKey);
     const onEach = (...command: [string, ...string[]]) =>
       Promise.all(redis.servers.map((server) => server.command(...command)));
 

@@ -1,5 +1,5 @@
 import { Code, ConnectError } from "@connectrpc/connect";
-import { beforeEach, expect, onTestFinished, test } from "vitest";
+import { beforeEach, expect, test } from "vitest";
 import { connectClient, type IdempotencyClient } from "../support/calls/clients.ts";
 import { connectCrowd } from "../support/calls/crowd.ts";
 import { errorOf } from "../support/calls/errors.ts";
@@ -8,8 +8,9 @@ import { complete, grant, ORDER } from "../support/calls/verbs.ts";
 import { proxyDatabase } from "../support/database/database-proxy.ts";
 import { useDatabase } from "../support/database/use-database.ts";
 import type { TcpProxy } from "../support/network/tcp-proxy.ts";
-import { startTestServer, type TestServer } from "../support/servers/server.ts";
+import type { TestServer } from "../support/servers/server.ts";
 import { createTenant } from "../support/servers/tenants.ts";
+import { startServerOfTest } from "../support/servers/use-server.ts";
 
 const database = useDatabase();
 let apiKey: string;
@@ -21,8 +22,7 @@ beforeEach(async () => {
   ({ apiKey } = await createTenant(database));
   const proxied = await proxyDatabase(database.url);
   proxy = proxied.proxy;
-  server = await startTestServer(proxied.url);
-  onTestFinished(() => server.stop());
+  server = await startServerOfTest(proxied.url);
   client = connectClient(server, apiKey);
   await client.lookup(ORDER);
 });

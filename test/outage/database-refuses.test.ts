@@ -1,23 +1,16 @@
 import type pg from "pg";
-import { beforeAll, expect, onTestFinished, test, vi } from "vitest";
-import { connectClient, type IdempotencyClient } from "../support/calls/clients.ts";
+import { expect, onTestFinished, test, vi } from "vitest";
+import { connectClient } from "../support/calls/clients.ts";
 import { connectCrowd } from "../support/calls/crowd.ts";
 import { errorOf } from "../support/calls/errors.ts";
 import { expectReplays, startLoad } from "../support/calls/steady-load.ts";
 import { grant, ORDER, success } from "../support/calls/verbs.ts";
 import { openConnection } from "../support/database/connections.ts";
-import { startTestServer, type TestServer } from "../support/servers/server.ts";
-import { createTenant, type TestTenant } from "../support/servers/tenants.ts";
-import { useServer } from "../support/servers/use-server.ts";
+import type { TestServer } from "../support/servers/server.ts";
+import { startServerOfTest, useCaller, useServer } from "../support/servers/use-server.ts";
 
 const { database, server } = useServer();
-let tenant: TestTenant;
-let client: IdempotencyClient;
-
-beforeAll(async () => {
-  tenant = await createTenant(database);
-  client = connectClient(server, tenant.apiKey);
-});
+const { tenant, client } = useCaller({ database, server });
 
 /** Ends all connections of servers to this database. @returns the backends' process numbers. */
 async function terminateConnections(): Promise<number[]> {
@@ -122,11 +115,9 @@ async function startAsGuest(admin: pg.Client, name: string): Promise<TestServer>
   await admin.query(`grant usage on all sequences in schema public to ${role}`);
   const url = new URL(database.url);
   url.username = role;
-  const guest = await startTestServer(url.href, { ONCEWARD_CACHE_MIB: "0" });
   onTestFinished(async () => {
-    await guest.stop();
     await admin.query(`drop owned by ${role}`);
     await admin.query(`drop role ${role}`);
   });
-  return guest;
+  return await startServerOfTest(url.href, { ONCEWARD_CACHE_MIB: "0" });
 }

@@ -9,8 +9,8 @@ import { connectCrowd } from "../support/calls/crowd.ts";
 import { expectReplays, startLoad } from "../support/calls/steady-load.ts";
 import { openDatabase } from "../support/database/database.ts";
 import { proxyDatabase, socketOf } from "../support/database/database-proxy.ts";
-import { startServerProcess } from "../support/servers/server-process.ts";
 import { createTenant } from "../support/servers/tenants.ts";
+import { startProcessOfTest } from "../support/servers/use-server.ts";
 
 const CALLERS = 8;
 const CRASHES = 2;
@@ -60,8 +60,7 @@ test("nothing acknowledged is lost when Postgres is killed repeatedly under load
   const database = openDatabase(url);
   const { apiKey } = await createTenant(database);
   await database.close();
-  const server = await startServerProcess(url, { ONCEWARD_CACHE_MIB: "0" });
-  onTestFinished(() => server.end());
+  const server = await startProcessOfTest(url, { ONCEWARD_CACHE_MIB: "0" });
 
   const load = startLoad(await connectCrowd([server], apiKey, CALLERS), "charges");
   for (let crash = 0; crash < CRASHES; crash++) {

@@ -5,14 +5,12 @@ import { connectClient } from "../support/calls/clients.ts";
 import { grant, ORDER } from "../support/calls/verbs.ts";
 import { lockRows, openConnection } from "../support/database/connections.ts";
 import { countRows } from "../support/database/time.ts";
-import { useDatabase } from "../support/database/use-database.ts";
 import { callRaw, connectHttp2, framed, grpcHeaders } from "../support/network/raw-grpc.ts";
 import { post } from "../support/network/raw-http.ts";
-import { startTestServer, type TestServer } from "../support/servers/server.ts";
 import { createTenant, type TestTenant } from "../support/servers/tenants.ts";
+import { useServer } from "../support/servers/use-server.ts";
 
-const database = useDatabase();
-let server: TestServer;
+const { database, server } = useServer({ ONCEWARD_DEFAULT_TIMEOUT: "1s" });
 let session: ClientHttp2Session;
 let tenant: TestTenant;
 const warnings: Error[] = [];
@@ -20,14 +18,12 @@ const onWarning = (warning: Error) => warnings.push(warning);
 
 beforeAll(async () => {
   process.on("warning", onWarning);
-  server = await startTestServer(database.url, { ONCEWARD_DEFAULT_TIMEOUT: "1s" });
   session = await connectHttp2(server.grpcPort);
 });
 
-afterAll(async () => {
+afterAll(() => {
   process.off("warning", onWarning);
   session?.destroy();
-  await server?.stop();
 });
 
 beforeEach(async () => {

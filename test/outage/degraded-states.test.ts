@@ -1,5 +1,6 @@
 import { beforeEach, expect, onTestFinished, test } from "vitest";
 import { formatApiKey, generateApiKey } from "../../server/src/access/api-key.ts";
+import type { ServerTuning } from "../../server/src/replica/connect.ts";
 import { connectOperator, type OperatorClient } from "../support/calls/admin.ts";
 import { connectClient } from "../support/calls/clients.ts";
 import { ORDER } from "../support/calls/verbs.ts";
@@ -9,15 +10,16 @@ import { useDatabase } from "../support/database/use-database.ts";
 import { describeWithRedis, startRedis } from "../support/redis/redis.ts";
 import { repeatOften } from "../support/servers/fast-path.ts";
 import { readMetrics } from "../support/servers/metrics.ts";
-import { startTestServer, type TestServer } from "../support/servers/server.ts";
+import type { TestServer } from "../support/servers/server.ts";
 import { createTenant } from "../support/servers/tenants.ts";
+import { startServerOfTest } from "../support/servers/use-server.ts";
 
 const PATIENCE = { timeout: 60_000 };
 /** The server's is a second. */
 const LOOK_MS = 50;
 /** The server's is three seconds. */
 const HEARTBEAT_MS = 200;
-const OPERATOR_KEY = generateApiKey();
+const OPERATOR_KEY = formatApiKey(generateApiKey());
 
 const database = useDatabase();
 let server: TestServer;
@@ -27,13 +29,42 @@ beforeEach(async () => {
   await database.query("truncate records");
 });
 
-async function start(url: string, env: Readonly<Record<string, string>> = {}): Promise<void> {
-  const operatorKey = formatApiKey(OPERATOR_KEY);
-  const tuning = { degradedLookMs: LOOK_MS, heartbeatMs: HEARTBEAT_MS };
-  server = await startTestServer(url, { ONCEWARD_OPERATOR_KEY: operatorKey, ...env }, tuning);
-  const own = server;
-  onTestFinished(() => own.stop());
-  operator = connectOperator(server, operatorKey);
+async function start(
+  url: string,
+  env: Readonly<Record<string, string>> = {},
+  tuning: ServerTuning = { degradedLookMs: LOOK_MS, heartbeatMs: HEARTBEAT_MS },
+): Promise<void> {
+  server = await startServerOfTest(url, { ONCEWARD_OPERATOR_KEY: OPERATOR_KEY, ...env }, tuning);
+  operator = connectOperator(server, OPERATOR_KEY);
+}
+
+/** Runs several calls again and again, regardless of their answers, until the function that is returned is called. */
+function repeatAll(calls: readonly (() => Promise<unknown>)[]): () => Promise<unknown> {
+  let ended = false;
+  const repeats = calls.map(async (call) => {
+    while (!ended) await call().catch(() => {});
+  });
+  return () => {
+    ended = true;
+    return Promise.all(repeats);
+  };
+}
+
+/** Locks all records until the returned connection rolls back. */
+async function lockRecords() {
+  const locker = await openConnection(database);
+  await locker.query("begin");
+  await locker.query("lock table records in access exclusive mode");
+  return locker;
+}
+
+/** Makes every deletion of a record fail until the function `keep` is dropped, at the latest when the test ends. */
+async function keepRecords(): Promise<void> {
+  await database.query(
+    "create function keep() returns trigger language plpgsql as $$ begin raise lock_not_available; end $$",
+  );
+  onTestFinished(() => database.query("drop function if exists keep cascade").then(() => {}));
+  await database.query("create trigger keep before delete on records for each row execute function keep()");
 }
 
 /** Returns the states that the metric reports, the answer of the replica, and the list of all replicas. */
@@ -81,13 +112,7 @@ test("a replica without its database says so, and answers its operator", async (
 test("the answer names the database as away as soon as it does not answer", async () => {
   const { proxy, url } = await proxyDatabase(database.url);
   // The states themselves are looked at once an hour.
-  server = await startTestServer(
-    url,
-    { ONCEWARD_OPERATOR_KEY: formatApiKey(OPERATOR_KEY) },
-    { degradedLookMs: 3_600_000 },
-  );
-  onTestFinished(() => server.stop());
-  operator = connectOperator(server, formatApiKey(OPERATOR_KEY));
+  await start(url, {}, { degradedLookMs: 3_600_000 });
   proxy.setMode("refuse");
   expect((await operator.getServerInfo({})).degraded).toEqual(["database_unreachable"]);
   proxy.setMode("forward");
@@ -110,24 +135,18 @@ test("a pool of busy connections is reported, and not taken for an unreachable d
   await start(database.url, { ONCEWARD_POOL_SIZE: "2" });
   const client = connectClient(server, (await createTenant(database)).apiKey);
   await client.lookup(ORDER);
-  const locker = await openConnection(database);
-  await locker.query("begin");
-  await locker.query("lock table records in access exclusive mode");
-  let ended = false;
-  const repeat = async (call: () => Promise<unknown>) => {
-    while (!ended) await call().catch(() => {});
-  };
-  const loads = [
-    repeat(() => client.claim(ORDER)),
-    repeat(() => client.lookup(ORDER)),
-    repeat(() => client.release({ ...ORDER, fencingToken: 1n })),
-  ];
+  const locker = await lockRecords();
+  const stopLoads = repeatAll([
+    () => client.claim(ORDER),
+    () => client.lookup(ORDER),
+    () => client.release({ ...ORDER, fencingToken: 1n }),
+  ]);
   await untilBlocked(database);
   await untilReported(["pool_saturated"]);
   await expect.poll(listed, PATIENCE).toEqual(["pool_saturated"]);
-  ended = true;
+  const stopped = stopLoads();
   await locker.query("rollback");
-  await Promise.all(loads);
+  await stopped;
   await untilReported([]);
   expect(logged()).toEqual(["+pool_saturated", "-pool_saturated"]);
 });
@@ -136,17 +155,11 @@ test("a replica whose connections for calls are all busy still stores its heartb
   await start(database.url, { ONCEWARD_POOL_SIZE: "2" });
   const client = connectClient(server, (await createTenant(database)).apiKey);
   await client.claim(ORDER);
-  const locker = await openConnection(database);
-  await locker.query("begin");
-  await locker.query("lock table records in access exclusive mode");
-  let ended = false;
-  const repeat = async (call: () => Promise<unknown>) => {
-    while (!ended) await call().catch(() => {});
-  };
-  const loads = [
-    repeat(() => client.claim({ ...ORDER, key: crypto.randomUUID() })),
-    repeat(() => client.release({ ...ORDER, fencingToken: 1n })),
-  ];
+  const locker = await lockRecords();
+  const stopLoads = repeatAll([
+    () => client.claim({ ...ORDER, key: crypto.randomUUID() }),
+    () => client.release({ ...ORDER, fencingToken: 1n }),
+  ]);
   // Each pair of statements that hold both connections, with the heartbeats that were stored meanwhile.
   const heartbeats = new Map<string, Set<string>>();
   const mostHeartbeats = async () => {
@@ -165,20 +178,16 @@ test("a replica whose connections for calls are all busy still stores its heartb
     return Math.max(0, ...[...heartbeats.values()].map((seen) => seen.size));
   };
   await expect.poll(mostHeartbeats, { ...PATIENCE, interval: 20 }).toBeGreaterThan(2);
-  ended = true;
+  const stopped = stopLoads();
   await locker.query("rollback");
-  await Promise.all(loads);
+  await stopped;
 });
 
 test("a sweep that cannot delete a record due for an hour is reported until the record is gone", async () => {
   await start(database.url, { ONCEWARD_SWEEP_INTERVAL: "100ms" });
   const client = connectClient(server, (await createTenant(database)).apiKey);
   await client.claim(ORDER);
-  await database.query(
-    "create function keep() returns trigger language plpgsql as $$ begin raise lock_not_available; end $$",
-  );
-  onTestFinished(() => database.query("drop function if exists keep cascade").then(() => {}));
-  await database.query("create trigger keep before delete on records for each row execute function keep()");
+  await keepRecords();
   await database.query(
     "update records set expires_at = now() - interval '1 hour', sweep_at = now() - interval '1 hour'",
   );
@@ -196,11 +205,7 @@ test("a late sweep is reported until it is less than 30 s late", async () => {
   const client = connectClient(server, tenant.apiKey);
   const late = { ...ORDER, key: "late" };
   for (const id of [ORDER, late]) await client.claim(id);
-  await database.query(
-    "create function keep() returns trigger language plpgsql as $$ begin raise lock_not_available; end $$",
-  );
-  onTestFinished(() => database.query("drop function if exists keep cascade").then(() => {}));
-  await database.query("create trigger keep before delete on records for each row execute function keep()");
+  await keepRecords();
   await database.query(
     `update records
         set expires_at = now() - interval '1 hour',

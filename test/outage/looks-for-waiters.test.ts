@@ -1,12 +1,12 @@
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { connectClient } from "../support/calls/clients.ts";
 import { errorOf } from "../support/calls/errors.ts";
 import { granted } from "../support/calls/records.ts";
 import { grant, ORDER, seconds, success } from "../support/calls/verbs.ts";
 import { createDatabaseOfTest } from "../support/database/database.ts";
 import { readMetrics } from "../support/servers/metrics.ts";
-import { startTestServer } from "../support/servers/server.ts";
 import { createTenant } from "../support/servers/tenants.ts";
+import { startServerOfTest } from "../support/servers/use-server.ts";
 import { untilWaiting } from "../support/servers/waiters.ts";
 
 const PATIENCE = { timeout: 30_000, interval: 20 };
@@ -14,8 +14,7 @@ const OTHER = { ...ORDER, key: "order-2" };
 
 test("waiting claims are kept while polls fail repeatedly, and are woken once one succeeds", async () => {
   const database = await createDatabaseOfTest();
-  const server = await startTestServer(database.url, {}, { waiterTickMs: 20 });
-  onTestFinished(() => server.stop());
+  const server = await startServerOfTest(database.url, {}, { waiterTickMs: 20 });
   const client = connectClient(server, (await createTenant(database)).apiKey);
   await grant(client, { lease: seconds(600) });
   await grant(client, { ...OTHER, lease: seconds(600) });

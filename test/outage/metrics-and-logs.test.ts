@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { ConnectError } from "@connectrpc/connect";
-import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { ClaimRequestSchema } from "../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
 import { RequestInfoSchema } from "../../server/src/gen/google/rpc/error_details_pb.ts";
 import { connectClient, TRANSPORT_NAMES } from "../support/calls/clients.ts";
@@ -16,24 +16,19 @@ import {
   openHttp2,
 } from "../support/network/http2-frames.ts";
 import { openBatchStream } from "../support/network/open-batch-stream.ts";
+import { openSession } from "../support/network/open-session.ts";
 import { connectHttp2, framed, pathOf } from "../support/network/raw-grpc.ts";
 import { readMetrics } from "../support/servers/metrics.ts";
-import { type ServerProcess, startServerProcess } from "../support/servers/server-process.ts";
-import { createTenant, type TestTenant } from "../support/servers/tenants.ts";
+import { startServerProcess } from "../support/servers/server-process.ts";
+import { createTenant } from "../support/servers/tenants.ts";
+import { useStarted } from "../support/use-started.ts";
 
 const database = useDatabase();
-let server: ServerProcess;
-let tenant: TestTenant;
-
-beforeAll(async () => {
-  server = await startServerProcess(database.url, {
-    ONCEWARD_LOG_LEVEL: "debug",
-    ONCEWARD_SWEEP_INTERVAL: "100ms",
-  });
-  tenant = await createTenant(database);
-});
-
-afterAll(() => server?.end());
+const server = useStarted(
+  () => startServerProcess(database.url, { ONCEWARD_LOG_LEVEL: "debug", ONCEWARD_SWEEP_INTERVAL: "100ms" }),
+  (started) => started.end(),
+);
+const tenant = useStarted(() => createTenant(database));
 
 /** The documented names: each exists, and changes when its event happens. */
 const MOVED_BY_A_CLAIM = [
@@ -161,9 +156,7 @@ test.each(TRANSPORT_NAMES)(
 
 test("a refused item of a batch, and a refused batch of a stream, name the batch's request", async () => {
   const lines = watchLog();
-  const session = await connectHttp2(server.grpcPort);
-  onTestFinished(() => session.destroy());
-  const stream = openBatchStream(session, tenant.apiKey);
+  const stream = openBatchStream(await openSession(server.grpcPort), tenant.apiKey);
   stream.send({
     id: 1,
     items: [{ request: { case: "release", value: { ...ORDER, key: "none", fencingToken: 1n } } }],

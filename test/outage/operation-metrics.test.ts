@@ -1,4 +1,4 @@
-import { describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { type ItemRequest, runBatch } from "../support/calls/batches.ts";
 import { connectClient, type IdempotencyClient } from "../support/calls/clients.ts";
 import { errorOf } from "../support/calls/errors.ts";
@@ -7,10 +7,11 @@ import { openConnection, untilBlocked } from "../support/database/connections.ts
 import { proxyDatabase } from "../support/database/database-proxy.ts";
 import { useDatabase } from "../support/database/use-database.ts";
 import { openBatchStream } from "../support/network/open-batch-stream.ts";
-import { connectHttp2 } from "../support/network/raw-grpc.ts";
+import { openSession } from "../support/network/open-session.ts";
 import { readMetrics } from "../support/servers/metrics.ts";
-import { startTestServer, type TestServer } from "../support/servers/server.ts";
+import type { TestServer } from "../support/servers/server.ts";
 import { createTenant, type TestTenant } from "../support/servers/tenants.ts";
+import { startServerOfTest } from "../support/servers/use-server.ts";
 
 const database = useDatabase();
 
@@ -41,9 +42,7 @@ const WAYS: Readonly<Record<string, Send>> = {
   },
   Batch: (server, tenant, requests) => runBatch(connectClient(server, tenant.apiKey), requests),
   BatchStream: async (server, tenant, requests) => {
-    const session = await connectHttp2(server.grpcPort);
-    onTestFinished(() => session.destroy());
-    const stream = openBatchStream(session, tenant.apiKey);
+    const stream = openBatchStream(await openSession(server.grpcPort), tenant.apiKey);
     stream.send({ id: 1, items: requests.map((request) => ({ request })) });
     await stream.answerTo(1);
   },
@@ -69,8 +68,7 @@ describe.each(Object.keys(WAYS))("operations by %s", (way) => {
   const send = WAYS[way] as Send;
 
   async function start(url: string) {
-    const server = await startTestServer(url);
-    onTestFinished(() => server.stop());
+    const server = await startServerOfTest(url);
     const tenant = await createTenant(database);
     return { server, tenant, client: connectClient(server, tenant.apiKey) };
   }
@@ -148,8 +146,7 @@ describe.each(Object.keys(WAYS))("operations by %s", (way) => {
 });
 
 test("an operation that is refused for a quota is counted once, and so is one whose wait ends", async () => {
-  const server = await startTestServer(database.url);
-  onTestFinished(() => server.stop());
+  const server = await startServerOfTest(database.url);
   const clientOf = (tenant: TestTenant) => connectClient(server, tenant.apiKey);
   const unlimited = clientOf(await createTenant(database));
   await grant(unlimited, ORDER);
@@ -168,8 +165,7 @@ test("an operation that is refused for a quota is counted once, and so is one wh
 });
 
 test("an operation that is queued is counted until its deadline passes, and then as dropped", async () => {
-  const server = await startTestServer(database.url);
-  onTestFinished(() => server.stop());
+  const server = await startServerOfTest(database.url);
   const client = connectClient(server, (await createTenant(database)).apiKey);
   await client.lookup(ORDER);
   const metric = async (name: string) => (await readMetrics(server)).get(name);

@@ -52,6 +52,7 @@ import {
   setNamespacePolicy,
   type TestTenant,
 } from "../support/servers/tenants.ts";
+import { startServerOfTest } from "../support/servers/use-server.ts";
 import { NO_LOAD } from "./stale-statistics/installation.ts";
 
 const OLDEST_FIRST = { state: Record_State.AMBIGUOUS, order: ListRecordsRequest_Order.LEASE_EXPIRY };
@@ -576,9 +577,7 @@ test("replicas that all start with the clock 30 days ahead delete and grant noth
   await useSettableClock(own);
   const start = async () => {
     const env = { ONCEWARD_SWEEP_INTERVAL: "100ms" };
-    const started = await startTestServer(own.url, env, { heartbeatMs: LOOK_MS, degradedLookMs: LOOK_MS });
-    onTestFinished(() => started.stop());
-    return started;
+    return await startServerOfTest(own.url, env, { heartbeatMs: LOOK_MS, degradedLookMs: LOOK_MS });
   };
   const tenant = await createTenant(own);
   const before = await start();

@@ -1,11 +1,10 @@
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { connectClient } from "../support/calls/clients.ts";
 import { endLeases } from "../support/calls/records.ts";
 import { fingerprintOf, success } from "../support/calls/verbs.ts";
 import { createDatabaseOfTest, type TestDatabase } from "../support/database/database.ts";
-import { startTestServer } from "../support/servers/server.ts";
 import { createTenant } from "../support/servers/tenants.ts";
-import { useServer } from "../support/servers/use-server.ts";
+import { startServerOfTest, useServer } from "../support/servers/use-server.ts";
 
 const BATCHES = 20;
 const BATCH = 200;
@@ -16,8 +15,7 @@ const PAYLOAD = "x".repeat(100);
 const { database, server } = useServer();
 
 test("nine completes in ten are heap-only updates: they touch no index", async () => {
-  const { apiKey } = await createTenant(database);
-  const client = connectClient(server, apiKey);
+  const client = connectClient(server, (await createTenant(database)).apiKey);
   const ids = Array.from({ length: BATCHES * BATCH }, (_, index) => ({
     namespace: "charges",
     key: `order-${String(index * 7919).padStart(24, "0")}`,
@@ -76,8 +74,7 @@ test("nine in ten take-overs that keep the attempt which ended are heap-only upd
 /** Starts a server on a database of one test, because the counts are those of a database. */
 async function startOwn() {
   const database = await createDatabaseOfTest();
-  const server = await startTestServer(database.url);
-  onTestFinished(() => server.stop());
+  const server = await startServerOfTest(database.url);
   return { database, server };
 }
 

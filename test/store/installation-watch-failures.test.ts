@@ -7,8 +7,8 @@ import { openStorePool } from "../support/database/connections.ts";
 import { createDatabaseOfTest, type TestDatabase } from "../support/database/database.ts";
 import { createWatch } from "../support/database/installation-watch.ts";
 import { readMetrics } from "../support/servers/metrics.ts";
-import { startTestServer } from "../support/servers/server.ts";
 import { createTenant } from "../support/servers/tenants.ts";
+import { startServerOfTest } from "../support/servers/use-server.ts";
 
 const PATIENCE = { timeout: 30_000, interval: 50 };
 const RETRY_MS = 10_000;
@@ -21,11 +21,6 @@ const LONG_MS = 60_000;
 const LOWER_FLOOR = `
 update installation
    set token_floor = token_floor - 60000000, made_in = database_identity(pg_current_xact_id()::xid)`;
-
-async function newDatabase(): Promise<TestDatabase> {
-  const database = await createDatabaseOfTest();
-  return database;
-}
 
 async function readId(database: TestDatabase): Promise<string | undefined> {
   const [row] = await database.query<{ id: string }>("select id from installation");
@@ -57,7 +52,7 @@ test.each([
 ])(
   "a renewal because %s succeeds once, however often it failed before",
   async (_why, change, losses) => {
-    const database = await newDatabase();
+    const database = await createDatabaseOfTest();
     const { changes, look } = await setUp(database);
     const idBefore = await readId(database);
     await database.query(change);
@@ -85,7 +80,7 @@ test.each([
 );
 
 test("a renewal that fails is not attempted again for 10 s, however many connections look", async () => {
-  const database = await newDatabase();
+  const database = await createDatabaseOfTest();
   const { look } = await setUp(database);
   await database.query("update installation set made_in = 'elsewhere'");
   await database.query("alter table audit_events rename to events_away");
@@ -104,7 +99,7 @@ test("a renewal that fails is not attempted again for 10 s, however many connect
 });
 
 test("renewals that fail use up no ids of tenants, and one with the last id succeeds", async () => {
-  const database = await newDatabase();
+  const database = await createDatabaseOfTest();
   const { look } = await setUp(database);
   const idBefore = await readId(database);
   const tenantIds = await readIds(database, "tenants");
@@ -123,7 +118,7 @@ test("renewals that fail use up no ids of tenants, and one with the last id succ
 });
 
 test("concurrent looks renew the installation once, and none of them fails", async () => {
-  const database = await newDatabase();
+  const database = await createDatabaseOfTest();
   const { changes, look } = await setUp(database);
   await database.query("update installation set made_in = 'elsewhere'");
   expect(await Promise.all(Array.from({ length: 5 }, look))).toEqual(Array(5).fill(true));
@@ -131,9 +126,8 @@ test("concurrent looks renew the installation once, and none of them fails", asy
 });
 
 test("while checks fail, calls are refused with a retry delay; then the service works", async () => {
-  const database = await newDatabase();
-  const server = await startTestServer(database.url, {}, { heartbeatMs: 200 });
-  onTestFinished(() => server.stop());
+  const database = await createDatabaseOfTest();
+  const server = await startServerOfTest(database.url, {}, { heartbeatMs: 200 });
   const client = connectClient(server, (await createTenant(database)).apiKey);
   const { fencingToken } = await grant(client);
   const idBefore = await readId(database);

@@ -1,10 +1,11 @@
-import { beforeEach, expect, onTestFinished, test } from "vitest";
+import { beforeEach, expect, test } from "vitest";
 import { connectClient } from "../support/calls/clients.ts";
 import { errorOf } from "../support/calls/errors.ts";
 import { complete, grant, ORDER } from "../support/calls/verbs.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
-import { startTestServer, type TestServer } from "../support/servers/server.ts";
+import { createDatabaseOfTest, type TestDatabase } from "../support/database/database.ts";
+import type { TestServer } from "../support/servers/server.ts";
 import { createApiKey, createTenant } from "../support/servers/tenants.ts";
+import { startServerOfTest } from "../support/servers/use-server.ts";
 
 /** A replica looks every 3 s. The rest is for a busy machine. */
 const PATIENCE = { timeout: 30_000, interval: 100 };
@@ -14,15 +15,11 @@ const LONG = { timeout: 60_000 };
 let database: TestDatabase;
 
 beforeEach(async () => {
-  database = await createTestDatabase();
-  onTestFinished(() => database.drop());
+  database = await createDatabaseOfTest();
 });
 
-async function startReplica(env: Readonly<Record<string, string>> = {}): Promise<TestServer> {
-  const server = await startTestServer(database.url, env, { heartbeatMs: 200 });
-  onTestFinished(() => server.stop());
-  return server;
-}
+const startReplica = (env: Readonly<Record<string, string>> = {}) =>
+  startServerOfTest(database.url, env, { heartbeatMs: 200 });
 
 async function readId(): Promise<string | undefined> {
   const [row] = await database.query<{ id: string }>("select id from installation");

@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { openPool, type Pool } from "../../server/src/database/pool.ts";
+import { expect, test } from "vitest";
+import type { Pool } from "../../server/src/database/pool.ts";
 import { UNCHECKED_CLOCK } from "../../server/src/domain/database-clock.ts";
 import { type Deadline, Rejected } from "../../server/src/domain/operation.ts";
 import type { Refusal } from "../../server/src/domain/refusal.ts";
@@ -13,19 +13,14 @@ import { UNLIMITED } from "../../server/src/records/engine/fair-queue.ts";
 import type { ClaimCommand } from "../../server/src/records/record.ts";
 import { createRecordStore } from "../../server/src/records/record-store.ts";
 import { claimCommand } from "../support/calls/domain.ts";
+import { usePool } from "../support/database/connections.ts";
 import { useDatabase } from "../support/database/use-database.ts";
 
 const NO_DEADLINE: Deadline = { atMs: Number.POSITIVE_INFINITY, cancelled: false };
 const MINUTE_MS = 60_000;
 
 const database = useDatabase();
-let pool: Pool;
-
-beforeAll(async () => {
-  pool = openPool({ databaseUrl: database.url, size: 2, throughPgBouncer: false });
-});
-
-afterAll(() => pool?.close());
+const pool = usePool(database);
 
 /** Returns a claim that may begin a new life until some time after the database's clock. */
 async function claimUntil(key: string, afterMs: number): Promise<ClaimCommand> {

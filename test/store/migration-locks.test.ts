@@ -35,8 +35,7 @@ async function openTransaction(statement: string) {
  * Claims new keys, one after another, until it is stopped. A claim that waits for a lock for 1 s is refused.
  */
 async function startClaims(prefix: string) {
-  const { apiKey } = await createTenant(database);
-  const client = connectClient(server, apiKey);
+  const client = connectClient(server, (await createTenant(database)).apiKey);
   let stopped = false;
   const granted = (async () => {
     let count = 0;

@@ -1,18 +1,13 @@
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { migrate } from "../../server/src/database/migrate.ts";
 import { connectClient } from "../support/calls/clients.ts";
 import { complete, grant, ORDER, success } from "../support/calls/verbs.ts";
-import { createDatabaseOfTest, type TestDatabase } from "../support/database/database.ts";
-import { startTestServer } from "../support/servers/server.ts";
+import { createDatabaseOfTest } from "../support/database/database.ts";
 import { createTenant } from "../support/servers/tenants.ts";
-
-async function newDatabase(template?: string): Promise<TestDatabase> {
-  const database = await createDatabaseOfTest(template);
-  return database;
-}
+import { startServerOfTest } from "../support/servers/use-server.ts";
 
 test("a migration that fails leaves the database as it was", async () => {
-  const database = await newDatabase("template0");
+  const database = await createDatabaseOfTest("template0");
   await database.query("create table records (in_the_way int)");
   await expect(migrate(database.url, () => {})).rejects.toThrow(/"records" already exists/);
   const tables = await database.query("select relname from pg_class where relname in ('tenants', 'records')");
@@ -20,11 +15,9 @@ test("a migration that fails leaves the database as it was", async () => {
 });
 
 test("a server keeps working while a newer one adds a column, a table and an index", async () => {
-  const database = await newDatabase();
-  const server = await startTestServer(database.url);
-  onTestFinished(() => server.stop());
-  const { apiKey } = await createTenant(database);
-  const client = connectClient(server, apiKey);
+  const database = await createDatabaseOfTest();
+  const server = await startServerOfTest(database.url);
+  const client = connectClient(server, (await createTenant(database)).apiKey);
   await grant(client, { key: "before" });
   // One by one: Citus takes no two statements on a distributed table in one query.
   await database.query("alter table records add column newer int not null default 7");

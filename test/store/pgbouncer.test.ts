@@ -1,10 +1,10 @@
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { connectClient } from "../support/calls/clients.ts";
 import { complete, grant, lookUp, ORDER, success } from "../support/calls/verbs.ts";
 import { proxyDatabase } from "../support/database/database-proxy.ts";
 import { useDatabase } from "../support/database/use-database.ts";
-import { startTestServer } from "../support/servers/server.ts";
 import { createTenant } from "../support/servers/tenants.ts";
+import { startServerOfTest } from "../support/servers/use-server.ts";
 
 const database = useDatabase();
 
@@ -12,8 +12,7 @@ const database = useDatabase();
 async function sentToPostgres(env: Readonly<Record<string, string>>): Promise<string> {
   const sent: Buffer[] = [];
   const { url } = await proxyDatabase(database.url, (bytes) => sent.push(bytes));
-  const server = await startTestServer(url, env);
-  onTestFinished(() => server.stop());
+  const server = await startServerOfTest(url, env);
   const client = connectClient(server, (await createTenant(database)).apiKey);
   const { fencingToken } = await grant(client);
   await client.extendLease({ ...ORDER, fencingToken });

@@ -1,11 +1,12 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { openPool, type Pool } from "../../server/src/database/pool.ts";
+import { beforeAll, expect, test } from "vitest";
+import type { Pool } from "../../server/src/database/pool.ts";
 import type { Deadline } from "../../server/src/domain/operation.ts";
 import { findResolved } from "../../server/src/records/claim/find-resolved.ts";
 import { UNLIMITED } from "../../server/src/records/engine/fair-queue.ts";
 import { createRecordStore, type RecordStore } from "../../server/src/records/record-store.ts";
 import { digestResult } from "../../server/src/records/result-digest.ts";
 import { claimCommand } from "../support/calls/domain.ts";
+import { usePool } from "../support/database/connections.ts";
 import { useDatabase } from "../support/database/use-database.ts";
 
 const ROWS = 100_000;
@@ -14,7 +15,7 @@ const NO_DEADLINE: Deadline = { atMs: Number.POSITIVE_INFINITY, cancelled: false
 
 const database = useDatabase();
 /** One connection, so that statements that operations prepared can be explained on it. */
-let pool: Pool;
+const pool = usePool(database, 1);
 /** The same pool; it records what runs on it. */
 let recorded: Pool;
 let store: RecordStore;
@@ -22,7 +23,6 @@ let store: RecordStore;
 const ran = new Map<string, readonly unknown[]>();
 
 beforeAll(async () => {
-  pool = openPool({ databaseUrl: database.url, size: 1, throughPgBouncer: false });
   recorded = {
     ...pool,
     run(statement, parameters, operations) {
@@ -33,8 +33,6 @@ beforeAll(async () => {
   store = createRecordStore(recorded, UNLIMITED);
   await fillBehindThePlans();
 });
-
-afterAll(() => pool?.close());
 
 /**
  * Plans every statement while the table is empty, as its statistics say, and then fills it, as in the busy hour

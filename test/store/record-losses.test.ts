@@ -1,17 +1,16 @@
-import { beforeEach, expect, onTestFinished, test } from "vitest";
+import { beforeEach, expect, test } from "vitest";
 import type { InstallationWatch } from "../../server/src/background/installation-watch.ts";
 import { raiseTokenFloor } from "../../server/src/database/installation.ts";
 import type { Pool } from "../../server/src/database/pool.ts";
 import { openStorePool } from "../support/database/connections.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { createDatabaseOfTest, type TestDatabase } from "../support/database/database.ts";
 import { createWatch } from "../support/database/installation-watch.ts";
 
 let database: TestDatabase;
 let pool: Pool;
 
 beforeEach(async () => {
-  database = await createTestDatabase();
-  onTestFinished(() => database.drop());
+  database = await createDatabaseOfTest();
   pool = openStorePool(database);
   await raiseTokenFloor(pool, 0);
   await moveFloor(-5);

@@ -4,7 +4,6 @@ import type { Runner } from "../../server/src/database/pool.ts";
 import {
   advanceEncryptionPass,
   beginEncryptionPass,
-  type PassPage,
   readEncryptionPass,
 } from "../../server/src/encryption/encryption-pass.ts";
 import { countKeyUsage } from "../../server/src/encryption/key-usage.ts";
@@ -13,39 +12,25 @@ import { reencryptPage } from "../../server/src/encryption/reencrypt-records.ts"
 import { createReencryption } from "../../server/src/encryption/reencryption.ts";
 import type { RecordValues } from "../../server/src/records/engine/record-values.ts";
 import { createMetrics } from "../../server/src/telemetry/metrics.ts";
-import { fillRecords } from "../lab/bench/fill.ts";
 import { connectClient, type IdempotencyClient } from "../support/calls/clients.ts";
 import { bytes, complete, grant, lookUp, success } from "../support/calls/verbs.ts";
 import { openStorePool } from "../support/database/connections.ts";
-import {
-  createDatabaseOfTest,
-  createTestDatabase,
-  isCitus,
-  type TestDatabase,
-} from "../support/database/database.ts";
+import { createDatabaseOfTest, createTestDatabase, type TestDatabase } from "../support/database/database.ts";
 import { encryptionKeys } from "../support/servers/encryption.ts";
 import { startRepeats } from "../support/servers/fast-path.ts";
 import { readMetrics } from "../support/servers/metrics.ts";
 import { startTestServer, type TestServer } from "../support/servers/server.ts";
 import { createTenant, type TestTenant } from "../support/servers/tenants.ts";
+import { startServerOfTest } from "../support/servers/use-server.ts";
 
 type KeyIds = readonly (number | "none")[];
 
-/** A pass reads all records of a database, so that each test has its own. */
-async function newDatabase(): Promise<TestDatabase> {
-  const database = await createDatabaseOfTest();
-  return database;
-}
-
 /** Starts a replica without a limit of the background task's rate. */
-async function startReplica(database: TestDatabase, ...ids: KeyIds) {
-  const replica = await startTestServer(database.url, {
+const startReplica = (database: TestDatabase, ...ids: KeyIds) =>
+  startServerOfTest(database.url, {
     ...(ids.length > 0 && encryptionKeys(...ids)),
     ONCEWARD_ENCRYPTION_RATE: "100000",
   });
-  onTestFinished(() => replica.stop());
-  return replica;
-}
 
 function encryptionWith(...ids: KeyIds): RecordValues {
   return createRecordEncryption(keyringOf(...ids), () => {});
@@ -106,7 +91,7 @@ const PATIENCE = { timeout: 60_000, interval: 50 };
 
 test("records are encrypted, then re-encrypted under a new key by a mixed fleet; the old can go", async () => {
   const RECORDS = 600;
-  const database = await newDatabase();
+  const database = await createDatabaseOfTest();
   const pool = openStorePool(database);
   const tenant = await createTenant(database);
   const connect = async (...ids: KeyIds) => {
@@ -151,7 +136,7 @@ test("records are encrypted, then re-encrypted under a new key by a mixed fleet;
 });
 
 test("without a current key all records are decrypted, and a server without keys serves them", async () => {
-  const database = await newDatabase();
+  const database = await createDatabaseOfTest();
   const pool = openStorePool(database);
   const tenant = await createTenant(database);
   const encrypting = await startReplica(database, 1);
@@ -166,27 +151,6 @@ test("without a current key all records are decrypted, and a server without keys
   const without = connectClient(await startReplica(database), tenant.apiKey);
   await expectReplays(without, 250);
   expect(await lookUp(without)).toMatchObject({ result: { payload: bytes("plain") } });
-});
-
-// The table is filled by a statement that Citus refuses.
-test.skipIf(isCitus())("a pass over 20,000 records prints what it takes", async () => {
-  const database = await newDatabase();
-  const filling = { rows: 20_000, signal: AbortSignal.timeout(60_000) };
-  const filled = { ...database, [Symbol.asyncDispose]: async () => {} };
-  await fillRecords({ database: filled, tenant: await createTenant(database) }, filling);
-  const pool = openStorePool(database);
-  const pass = async (values: RecordValues, after: PassPage["after"]): Promise<void> => {
-    if (after === undefined) return;
-    const page = await pool.transaction((runner) => reencryptPage(runner, values, after, 200));
-    await pass(values, page.after);
-  };
-  const start = { tenantId: 0, namespace: "", key: "" };
-  await pass(encryptionWith(1, 2), start);
-  const startedAtMs = performance.now();
-  await pass(encryptionWith(2, 1), start);
-  const took = performance.now() - startedAtMs;
-  process.stdout.write(`${Math.round((filling.rows * 1000) / took)} records a second\n`);
-  expect(await countKeyUsage(pool)).toMatchObject([{ keyId: 2, results: filling.rows }]);
 });
 
 describe("a page of records", () => {

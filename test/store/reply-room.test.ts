@@ -1,11 +1,12 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { openPool, type Pool } from "../../server/src/database/pool.ts";
+import { beforeAll, beforeEach, describe, expect, test } from "vitest";
+import type { Pool } from "../../server/src/database/pool.ts";
 import { MAX_MESSAGE_BYTES } from "../../server/src/domain/limits.ts";
 import { Rejected, type Settled } from "../../server/src/domain/operation.ts";
 import { UNLIMITED } from "../../server/src/records/engine/fair-queue.ts";
 import type { LiveRecord, Result } from "../../server/src/records/record.ts";
 import { createRecordStore, type RecordStore } from "../../server/src/records/record-store.ts";
 import { claimCommand } from "../support/calls/domain.ts";
+import { usePool } from "../support/database/connections.ts";
 import { useDatabase } from "../support/database/use-database.ts";
 
 const NO_DEADLINE = { atMs: Number.POSITIVE_INFINITY, cancelled: false };
@@ -19,7 +20,7 @@ const BOTH = { namespace: "both", count: 200, bytes: 48 * 1024, metadataBytes: 1
 const ALL = [LARGE, INLINE, METADATA, BOTH];
 
 const database = useDatabase();
-let pool: Pool;
+const pool = usePool(database, 4);
 let store: RecordStore;
 /** Bytes of the parameters of each statement that stores a value. */
 let bytesWritten: number[] = [];
@@ -42,7 +43,6 @@ beforeAll(async () => {
       [namespace, count, bytes, metadataBytes],
     );
   }
-  pool = openPool({ databaseUrl: database.url, size: 4, throughPgBouncer: false });
   store = createRecordStore(
     {
       ...pool,
@@ -58,8 +58,6 @@ beforeAll(async () => {
     UNLIMITED,
   );
 });
-
-afterAll(() => pool?.close());
 
 beforeEach(() => {
   bytesWritten = [];
@@ -106,31 +104,22 @@ function resultOf(record: Settled<LiveRecord | undefined>): Settled<Result | und
   return record?.phase.kind === "completed" ? record.phase.result : undefined;
 }
 
-test.each(ALL)(
-  "reads of $count results of $bytes and $metadataBytes bytes hold a reply's worth of them",
-  async (of) => {
-    const records = await store.read(idsOf(of), NO_DEADLINE);
-    const fitting = MAX_MESSAGE_BYTES / (of.bytes + of.metadataBytes);
-    expect(tally(records.map(resultOf), of)).toEqual({
-      came: fitting,
-      refused: of.count - fitting,
-      reasons: ["RESPONSE_TOO_LARGE"],
-    });
-    expect(bytesRead).toBeLessThanOrEqual(MAX_MESSAGE_BYTES);
-    expect(bytesReadWithRecords).toBe(bytesWithRecords(of));
+/** The operations that return results of records. */
+const OPERATIONS = {
+  async reads(of: typeof LARGE) {
+    return (await store.read(idsOf(of), NO_DEADLINE)).map(resultOf);
   },
-);
-
-test.each(ALL)(
-  "claims of $count results of $bytes and $metadataBytes bytes hold a reply's worth of them",
-  async (of) => {
-    const outcomes = await store.claim(
-      idsOf(of).map((id) => claimCommand({ id })),
-      NO_DEADLINE,
-    );
-    const results = outcomes.map((outcome) =>
+  async claims(of: typeof LARGE) {
+    const commands = idsOf(of).map((id) => claimCommand({ id }));
+    return (await store.claim(commands, NO_DEADLINE)).map((outcome) =>
       outcome instanceof Rejected || outcome.kind !== "completed" ? (outcome as Rejected) : outcome.result,
     );
+  },
+};
+
+describe.each(["reads", "claims"] as const)("%s", (operation) => {
+  test.each(ALL)("of $count results of $bytes and $metadataBytes bytes hold a reply's worth", async (of) => {
+    const results = await OPERATIONS[operation](of);
     const fitting = MAX_MESSAGE_BYTES / (of.bytes + of.metadataBytes);
     expect(tally(results, of)).toEqual({
       came: fitting,
@@ -139,8 +128,8 @@ test.each(ALL)(
     });
     expect(bytesRead).toBeLessThanOrEqual(MAX_MESSAGE_BYTES);
     expect(bytesReadWithRecords).toBe(bytesWithRecords(of));
-  },
-);
+  });
+});
 
 test.each(ALL)("a claim with another fingerprint is told so, however full the reply is", async (of) => {
   const fingerprint = Buffer.alloc(32, 1);

@@ -8,8 +8,8 @@ import { endLeases } from "../support/calls/records.ts";
 import { grant, success } from "../support/calls/verbs.ts";
 import { openDatabase, openNodes } from "../support/database/database.ts";
 import { useDatabase } from "../support/database/use-database.ts";
-import { startTestServer } from "../support/servers/server.ts";
 import { createTenant, type TestTenant } from "../support/servers/tenants.ts";
+import { startServerOfTest } from "../support/servers/use-server.ts";
 
 /** Each is unlike Postgres' default, and may be set for a database or a role. */
 const HOSTILE_SETTINGS = {
@@ -72,8 +72,7 @@ async function readStored(): Promise<ReadonlyMap<string, Stored>> {
 }
 
 async function connect(env: Readonly<Record<string, string>>): Promise<IdempotencyClient> {
-  const server = await startTestServer(database.url, env);
-  onTestFinished(() => server.stop());
+  const server = await startServerOfTest(database.url, env);
   return connectClient(server, tenant.apiKey);
 }
 

@@ -1,6 +1,6 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 import { shardStatement } from "../../server/src/citus/shard-statement.ts";
-import { openPool, type Pool, type Statement } from "../../server/src/database/pool.ts";
+import type { Pool, Statement } from "../../server/src/database/pool.ts";
 import { type Deadline, Rejected } from "../../server/src/domain/operation.ts";
 import { findResolved } from "../../server/src/records/claim/find-resolved.ts";
 import { UNLIMITED } from "../../server/src/records/engine/fair-queue.ts";
@@ -8,6 +8,7 @@ import type { Result } from "../../server/src/records/record.ts";
 import { createRecordStore, type RecordStore } from "../../server/src/records/record-store.ts";
 import { digestResult } from "../../server/src/records/result-digest.ts";
 import { claimCommand, DONE } from "../support/calls/domain.ts";
+import { usePool } from "../support/database/connections.ts";
 import { useDatabase } from "../support/database/use-database.ts";
 
 const NO_DEADLINE: Deadline = { atMs: Number.POSITIVE_INFINITY, cancelled: false };
@@ -15,16 +16,13 @@ const NO_DEADLINE: Deadline = { atMs: Number.POSITIVE_INFINITY, cancelled: false
 const LARGE: Result = { ...DONE, payload: Buffer.alloc(100_000) };
 
 const database = useDatabase();
-let pool: Pool;
+const pool = usePool(database);
 const sent = new Set<Statement>();
 
 beforeAll(async () => {
-  pool = openPool({ databaseUrl: database.url, size: 2, throughPgBouncer: false });
   await useAll(createRecordStore(recorded(pool), UNLIMITED));
   await findResolved({ pool: recorded(pool) }, [idOf("alone")]);
 });
-
-afterAll(() => pool?.close());
 
 function recorded(of: Pool): Pool {
   return {

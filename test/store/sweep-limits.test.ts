@@ -4,7 +4,7 @@ import { openStorePool } from "../support/database/connections.ts";
 import { isCitus } from "../support/database/database.ts";
 import { useDatabase } from "../support/database/use-database.ts";
 import { readMetrics } from "../support/servers/metrics.ts";
-import { startTestServer } from "../support/servers/server.ts";
+import { startServerOfTest } from "../support/servers/use-server.ts";
 
 const database = useDatabase();
 
@@ -45,22 +45,16 @@ async function countRecords(): Promise<number> {
   return (await database.query("select from records")).length;
 }
 
-test("a batch deletes at most its limit of rows that are due at one time", async () => {
-  await insertDue(5, "ended");
+test.each([
+  ["deletes", "ended"],
+  ["postpones", "remembered"],
+] as const)("a batch %s at most its limit of rows that are due at one time", async (_, fate) => {
+  await insertDue(5, fate);
   const pool = openStorePool(database);
-  expect(await sweepBatch(pool, 2)).toMatchObject({ due: 2, deleted: 2, kept: 0 });
-  expect(await sweepBatch(pool, 2)).toMatchObject({ due: 2, deleted: 2, kept: 0 });
-  expect(await sweepBatch(pool, 2)).toMatchObject({ due: 1, deleted: 1, kept: 0 });
-  expect(await sweepBatch(pool, 2)).toMatchObject({ due: 0, deleted: 0, kept: 0 });
-});
-
-test("a batch postpones at most its limit of rows that are due at one time", async () => {
-  await insertDue(5, "remembered");
-  const pool = openStorePool(database);
-  expect(await sweepBatch(pool, 2)).toMatchObject({ due: 2, deleted: 0, kept: 2 });
-  expect(await sweepBatch(pool, 2)).toMatchObject({ due: 2, deleted: 0, kept: 2 });
-  expect(await sweepBatch(pool, 2)).toMatchObject({ due: 1, deleted: 0, kept: 1 });
-  expect(await sweepBatch(pool, 2)).toMatchObject({ due: 0, deleted: 0, kept: 0 });
+  for (const due of [2, 2, 1, 0]) {
+    const [deleted, kept] = fate === "ended" ? [due, 0] : [0, due];
+    expect(await sweepBatch(pool, 2)).toMatchObject({ due, deleted, kept });
+  }
 });
 
 test("a batch that takes longer than a claim may wait for a lock fails, and changes nothing", async () => {
@@ -76,8 +70,7 @@ test("a server whose batch takes too long sweeps in smaller batches", async () =
   // 1,000 of them would take 4 s, and 125 take half a second. The shards of a Citus delete at once.
   await insertDue(isCitus() ? 1000 : 200, "ended");
   await slowDeletes(4);
-  const server = await startTestServer(database.url, { ONCEWARD_SWEEP_INTERVAL: "100ms" });
-  onTestFinished(() => server.stop());
+  const server = await startServerOfTest(database.url, { ONCEWARD_SWEEP_INTERVAL: "100ms" });
   await expect.poll(countRecords, { timeout: 30_000, interval: 50 }).toBe(0);
   expect((await readMetrics(server)).get("onceward_sweep_errors_total")).toBeGreaterThan(0);
 });

@@ -2,11 +2,10 @@ import { expect, onTestFinished, test } from "vitest";
 import { FENCING_MARGIN_MS } from "../../server/src/records/engine/record-row.ts";
 import { sweepBatch } from "../../server/src/records/sweep.ts";
 import { connectClient, type IdempotencyClient } from "../support/calls/clients.ts";
-import { ageRecords, granted } from "../support/calls/records.ts";
+import { ageRecords } from "../support/calls/records.ts";
 import { complete, failure, grant, lookUp, ORDER, seconds, success } from "../support/calls/verbs.ts";
 import { openStorePool } from "../support/database/connections.ts";
 import { countRows, sweep } from "../support/database/time.ts";
-import { startTestServer } from "../support/servers/server.ts";
 import { createTenant, type PolicyColumns, type TestTenant } from "../support/servers/tenants.ts";
 import { useServer } from "../support/servers/use-server.ts";
 
@@ -173,13 +172,4 @@ test("a batch of the sweep returns how long its most overdue row has waited", as
   expect(lagS).toBeGreaterThanOrEqual(600);
   expect(lagS).toBeLessThan(700);
   expect((await sweepBatch(pool, MAX_ROWS)).lagS).toBe(0);
-});
-
-test("a server sweeps periodically, and counts the rows in its metrics", async () => {
-  const { tenant, client } = await newCaller({ key_retention_s: 60 });
-  granted(await client.claim(ORDER));
-  await ageRecords(database, tenant, 600);
-  const sweeping = await startTestServer(database.url, { ONCEWARD_SWEEP_INTERVAL: "100ms" });
-  onTestFinished(() => sweeping.stop());
-  await expect.poll(() => countRows(database, tenant), { timeout: 30_000, interval: 20 }).toBe(0);
 });

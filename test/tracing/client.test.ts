@@ -2,30 +2,15 @@ import { createOnceward, type Onceward } from "@onceward/client";
 import { tracing } from "@onceward/client/otel";
 import { createOnceward as createWebOnceward } from "@onceward/client/web";
 import type { ReadableSpan } from "@opentelemetry/sdk-trace-base";
-import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { useDatabase } from "../support/database/use-database.ts";
-import { type ServerProcess, startServerProcess } from "../support/servers/server-process.ts";
 import { createTenant } from "../support/servers/tenants.ts";
-import { type Collector, startCollector } from "../support/tracing/collector.ts";
 import type { ReceivedSpan } from "../support/tracing/otlp-messages.ts";
+import { useTracedServer } from "../support/tracing/traced-server.ts";
 import { newTracer } from "../support/tracing/tracer.ts";
 
 const database = useDatabase();
-let collector: Collector;
-let server: ServerProcess;
-
-beforeAll(async () => {
-  collector = await startCollector();
-  server = await startServerProcess(database.url, {
-    OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
-    OTEL_BSP_SCHEDULE_DELAY: "20",
-  });
-});
-
-afterAll(async () => {
-  await server?.end();
-  await collector?.close();
-});
+const { collector, server } = useTracedServer(database);
 
 /** Returns a client over gRPC, or over Connect and `fetch`, whose spans the tracer makes. */
 async function newOnceward(

@@ -3,8 +3,9 @@ import { connectClient } from "../support/calls/clients.ts";
 import { grant } from "../support/calls/verbs.ts";
 import { useDatabase } from "../support/database/use-database.ts";
 import { readMetrics } from "../support/servers/metrics.ts";
-import { SERVER_PROGRAM, type ServerProcess, startServerProcess } from "../support/servers/server-process.ts";
+import { SERVER_PROGRAM, type ServerProcess } from "../support/servers/server-process.ts";
 import { createTenant } from "../support/servers/tenants.ts";
+import { startProcessOfTest } from "../support/servers/use-server.ts";
 import { type Collector, type CollectorOptions, startCollector } from "../support/tracing/collector.ts";
 import {
   attributes,
@@ -23,14 +24,8 @@ async function newCollector(options?: CollectorOptions): Promise<Collector> {
   return collector;
 }
 
-async function newServer(
-  env: Readonly<Record<string, string>>,
-  program?: readonly string[],
-): Promise<ServerProcess> {
-  const server = await startServerProcess(database.url, env, program);
-  onTestFinished(() => server.end());
-  return server;
-}
+const newServer = (env: Readonly<Record<string, string>>, program?: readonly string[]) =>
+  startProcessOfTest(database.url, env, program);
 
 /** Makes calls one after another. */
 async function makeCalls(server: ServerProcess, count: number): Promise<void> {

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import {
   connectClient,
   type IdempotencyClient,
@@ -9,10 +9,9 @@ import {
 import { errorOf } from "../support/calls/errors.ts";
 import { complete, fingerprintOf, grant, ORDER, seconds, success } from "../support/calls/verbs.ts";
 import { useDatabase } from "../support/database/use-database.ts";
-import { type ServerProcess, startServerProcess } from "../support/servers/server-process.ts";
 import { createTenant, partsOf } from "../support/servers/tenants.ts";
-import { type Collector, startCollector } from "../support/tracing/collector.ts";
 import type { ReceivedSpan } from "../support/tracing/otlp-messages.ts";
+import { useTracedServer } from "../support/tracing/traced-server.ts";
 
 /** A caller's trace context. */
 interface TraceContext {
@@ -34,23 +33,10 @@ const [SERVER_KIND, CLIENT_KIND] = [2, 3];
 const [UNSET, ERROR] = [0, 2];
 
 const database = useDatabase();
-let collector: Collector;
-let server: ServerProcess;
-
-beforeAll(async () => {
-  collector = await startCollector();
-  server = await startServerProcess(database.url, {
-    ONCEWARD_LOG_LEVEL: "debug",
-    OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
-    OTEL_BSP_SCHEDULE_DELAY: "20",
-    OTEL_SERVICE_NAME: "dedupe",
-    OTEL_RESOURCE_ATTRIBUTES: "deployment.environment.name=test",
-  });
-});
-
-afterAll(async () => {
-  await server?.end();
-  await collector?.close();
+const { collector, server } = useTracedServer(database, {
+  ONCEWARD_LOG_LEVEL: "debug",
+  OTEL_SERVICE_NAME: "dedupe",
+  OTEL_RESOURCE_ATTRIBUTES: "deployment.environment.name=test",
 });
 
 async function newClient(transport?: (typeof TRANSPORT_NAMES)[number]): Promise<IdempotencyClient> {

@@ -1,7 +1,6 @@
-import type { ClientHttp2Session } from "node:http2";
 import { type DescMessage, fromJsonString } from "@bufbuild/protobuf";
 import fc from "fast-check";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import {
   callsOf,
   createCaller,
@@ -20,29 +19,18 @@ import {
   requestWith,
 } from "../support/attacks/hostile-requests.ts";
 import { hostileFields } from "../support/attacks/hostile-values.ts";
-import { startTarget, type Target } from "../support/attacks/hostility.ts";
+import { useTarget } from "../support/attacks/hostility.ts";
 import { runRecordJobs } from "../support/database/jobs.ts";
 import { statementsDuring } from "../support/database/statements.ts";
-import { connectHttp2 } from "../support/network/raw-grpc.ts";
+import { openSession } from "../support/network/open-session.ts";
 
 /** Calls in flight at once. */
 const AT_ONCE = 16;
 /** Requests of each RPC with several invalid fields. */
 const COMBINATIONS = 8;
 
-let target: Target;
-let session: ClientHttp2Session;
-
-beforeAll(async () => {
-  // On a busy machine, these requests may be slow.
-  target = await startTarget(undefined, { ONCEWARD_REQUEST_TIMEOUT: "30s" });
-  session = await connectHttp2(target.server.grpcPort);
-});
-
-afterAll(async () => {
-  session?.destroy();
-  await target?.end();
-});
+// On a busy machine, these requests may be slow.
+const target = useTarget({ ONCEWARD_REQUEST_TIMEOUT: "30s" });
 
 /** A request with one invalid field, and its answer. */
 interface Outcome extends Change {
@@ -118,7 +106,7 @@ describe.each(RPCS)("%s", (_title, method) => {
   test("every value of every field gets an answer of the catalogue; a refusal names it", {
     timeout: 60_000,
   }, async () => {
-    const caller = await createCaller(target, session, method);
+    const caller = await createCaller(target, await openSession(target.server.grpcPort), method);
     const outcomes = await sendEach(caller, method.input);
     for (const { path, call, answer } of outcomes) {
       const told = `${nameOf(path)} in ${call.body.toString("latin1").slice(0, 300)}: ${JSON.stringify(answer)}`;

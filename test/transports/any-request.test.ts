@@ -1,7 +1,6 @@
-import type { ClientHttp2Session } from "node:http2";
 import { type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
 import fc from "fast-check";
-import { afterAll, beforeAll, describe, test } from "vitest";
+import { describe, test } from "vitest";
 import {
   callsOf,
   createCaller,
@@ -17,7 +16,7 @@ import {
   type Subject,
 } from "../support/attacks/hostile-requests.ts";
 import { hostileFields } from "../support/attacks/hostile-values.ts";
-import { startTarget, type Target } from "../support/attacks/hostility.ts";
+import { useTarget } from "../support/attacks/hostility.ts";
 import {
   bytes,
   type Encoded,
@@ -27,24 +26,13 @@ import {
   type WireField,
   type WireValue,
 } from "../support/attacks/wire-values.ts";
-import { connectHttp2 } from "../support/network/raw-grpc.ts";
+import { openSession } from "../support/network/open-session.ts";
 
 /** Runs of each property, for each RPC. */
 const RUNS = 12;
 
-let target: Target;
-let session: ClientHttp2Session;
-
-beforeAll(async () => {
-  // On a busy machine, these requests may be slow.
-  target = await startTarget(undefined, { ONCEWARD_REQUEST_TIMEOUT: "30s" });
-  session = await connectHttp2(target.server.grpcPort);
-});
-
-afterAll(async () => {
-  session?.destroy();
-  await target?.end();
-});
+// On a busy machine, these requests may be slow.
+const target = useTarget({ ONCEWARD_REQUEST_TIMEOUT: "30s" });
 
 const INT64 = { min: -(2n ** 63n), max: 2n ** 63n - 1n };
 const anyInteger = fc.oneof(fc.bigInt({ min: 0n, max: 100n }), fc.bigInt(INT64));
@@ -119,12 +107,12 @@ describe.each(RPCS)("%s", (_title, method) => {
   }
 
   test("any request gets an answer from the catalogue on both ports", async () => {
-    const caller = await createCaller(target, session, method);
+    const caller = await createCaller(target, await openSession(target.server.grpcPort), method);
     await expectAnswered(caller, anyRequest(method.input, caller));
   });
 
   test("any bytes and any JSON get an answer from the catalogue", async () => {
-    const caller = await createCaller(target, session, method);
+    const caller = await createCaller(target, await openSession(target.server.grpcPort), method);
     await expectAnswered(caller, fc.oneof(anyBytes(method.input, caller), anyJson(method.input)));
   });
 });

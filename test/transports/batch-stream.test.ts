@@ -18,9 +18,10 @@ import { comparable } from "../support/calls/comparable.ts";
 import { complete, ORDER, success } from "../support/calls/verbs.ts";
 import { untilBlocked } from "../support/database/connections.ts";
 import { type OpenBatchStream, openBatchStream } from "../support/network/open-batch-stream.ts";
-import { callRaw, connectHttp2, framed, frameOf, grpcHeaders, pathOf } from "../support/network/raw-grpc.ts";
-import { startServerProcess } from "../support/servers/server-process.ts";
+import { openSession } from "../support/network/open-session.ts";
+import { callRaw, framed, frameOf, grpcHeaders, pathOf } from "../support/network/raw-grpc.ts";
 import { createTenant, partsOf } from "../support/servers/tenants.ts";
+import { startProcessOfTest } from "../support/servers/use-server.ts";
 
 /** Batches of a stream that the server has in flight before it stops reading. */
 const MAX_UNDER_WAY = 16;
@@ -35,12 +36,7 @@ afterAll(() => target?.end());
 
 afterEach(() => target.expectUnharmed());
 
-/** Opens a connection, which is closed when the test ends. */
-async function connect(port = target.server.grpcPort) {
-  const session = await connectHttp2(port);
-  onTestFinished(() => session.destroy());
-  return session;
-}
+const connect = (port = target.server.grpcPort) => openSession(port);
 
 async function open(apiKey: string): Promise<OpenBatchStream> {
   return openBatchStream(await connect(), apiKey);
@@ -329,8 +325,7 @@ describe("a stream limits", () => {
 });
 
 test("a server that stops ends its streams, and answers the batches that arrived before", async () => {
-  const server = await startServerProcess(target.database.url);
-  onTestFinished(() => server.end());
+  const server = await startProcessOfTest(target.database.url);
   const session = await connect(server.grpcPort);
   const [idle, busy] = [
     openBatchStream(session, target.tenant.apiKey),

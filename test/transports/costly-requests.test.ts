@@ -1,8 +1,8 @@
 import { brotliCompressSync } from "node:zlib";
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { startBystander } from "../lab/fuzz/bystander.ts";
 import { measureCosts } from "../lab/fuzz/costs.ts";
-import { startTarget, type Target } from "../support/attacks/hostility.ts";
+import { useTarget } from "../support/attacks/hostility.ts";
 import { post } from "../support/network/raw-http.ts";
 import { longestStall, withStallProbe } from "../support/servers/stalls.ts";
 import { createApiKey, createTenant } from "../support/servers/tenants.ts";
@@ -15,13 +15,7 @@ const RPCS_HERE = new Set(["Complete", "Batch", "UpdateNamespace"]);
 /** The requests leave no memory in use, but their garbage may not have been collected yet. */
 const MAX_ADDED_MB = 200;
 
-let target: Target;
-
-beforeAll(async () => {
-  target = await startTarget(undefined, { ONCEWARD_REQUEST_TIMEOUT: "30s" }, withStallProbe());
-});
-
-afterAll(() => target?.end());
+const target = useTarget({ ONCEWARD_REQUEST_TIMEOUT: "30s" }, withStallProbe());
 
 async function expectCheap(apiKeyOf: (role: "CALLER" | "TENANT_ADMIN" | "OPERATOR") => string | undefined) {
   const { server, database } = target;

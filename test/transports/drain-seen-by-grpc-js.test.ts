@@ -4,8 +4,9 @@ import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { ClaimRequestSchema } from "../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
 import { useDatabase } from "../support/database/use-database.ts";
 import { pathOf } from "../support/network/raw-grpc.ts";
-import { startTestServer, type TestServer } from "../support/servers/server.ts";
+import type { TestServer } from "../support/servers/server.ts";
 import { createTenant } from "../support/servers/tenants.ts";
+import { startServerOfTest } from "../support/servers/use-server.ts";
 
 const CALLERS = 100;
 /** Calls of all callers before the drain, and again after it. */
@@ -29,11 +30,8 @@ beforeAll(async () => {
   apiKey = (await createTenant(database)).apiKey;
 });
 
-async function startReplica(drainTimeout: string): Promise<TestServer> {
-  const replica = await startTestServer(database.url, { ONCEWARD_DRAIN_TIMEOUT: drainTimeout });
-  onTestFinished(() => replica.stop());
-  return replica;
-}
+const startReplica = (drainTimeout: string) =>
+  startServerOfTest(database.url, { ONCEWARD_DRAIN_TIMEOUT: drainTimeout });
 
 interface ClientSettings {
   readonly retries: "none" | "policy";

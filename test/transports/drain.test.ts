@@ -5,20 +5,15 @@ import { errorOf } from "../support/calls/errors.ts";
 import { grant, ORDER } from "../support/calls/verbs.ts";
 import { useDatabase } from "../support/database/use-database.ts";
 import { healthClient } from "../support/network/health.ts";
-import { type ServerProcess, startServerProcess } from "../support/servers/server-process.ts";
 import { createTenant } from "../support/servers/tenants.ts";
+import { startProcessOfTest } from "../support/servers/use-server.ts";
 import { untilWaiting } from "../support/servers/waiters.ts";
 
 const BOTH = ["native gRPC", "Connect with JSON"] as const satisfies readonly TransportName[];
 
 const database = useDatabase();
 
-/** Starts a server, which is stopped when the test ends. */
-async function startServer(env: Readonly<Record<string, string>> = {}): Promise<ServerProcess> {
-  const server = await startServerProcess(database.url, env);
-  onTestFinished(() => server.end());
-  return server;
-}
+const startServer = (env: Readonly<Record<string, string>> = {}) => startProcessOfTest(database.url, env);
 
 describe.each(BOTH)("a server that is asked to stop, over %s", (transport) => {
   test("loses no acknowledged claim, and answers the others with UNAVAILABLE", async () => {
@@ -78,13 +73,6 @@ test("a server that drains is not ready, and still serves until balancers have n
   for (const transport of BOTH) {
     await grant(connectClient(server, apiKey, transport), { key: transport });
   }
-});
-
-test("a server without calls or connections stops at once", async () => {
-  const server = await startServer();
-  server.signal("SIGTERM");
-  expect(await server.exited).toBe(0);
-  expect(server.output.at(-1)).toContain('"stopped"');
 });
 
 test("a call that does not end, such as a health watch, is cut at the drain's time limit", async () => {

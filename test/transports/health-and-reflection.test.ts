@@ -6,7 +6,7 @@ import {
 } from "@bufbuild/protobuf/wkt";
 import { createClient, type Interceptor } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
-import { beforeAll, expect, onTestFinished, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 import { Health, HealthCheckResponse_ServingStatus } from "../../server/src/gen/grpc/health/v1/health_pb.ts";
 import {
   ServerReflection,
@@ -15,9 +15,8 @@ import {
 import { errorOf } from "../support/calls/errors.ts";
 import { bytes, ORDER } from "../support/calls/verbs.ts";
 import { healthClient } from "../support/network/health.ts";
-import { startTestServer } from "../support/servers/server.ts";
 import { createTenant } from "../support/servers/tenants.ts";
-import { useServer } from "../support/servers/use-server.ts";
+import { startServerOfTest, useServer } from "../support/servers/use-server.ts";
 
 const SERVICE = "onceward.v1.IdempotencyService";
 const { SERVING, NOT_SERVING } = HealthCheckResponse_ServingStatus;
@@ -40,11 +39,10 @@ test("the health of an unknown service is NOT_FOUND", async () => {
 });
 
 test("a health watch reports SERVING at once, and NOT_SERVING when the server drains", async () => {
-  const own = await startTestServer(database.url, {
+  const own = await startServerOfTest(database.url, {
     ONCEWARD_DRAIN_DELAY: "1s",
     ONCEWARD_DRAIN_TIMEOUT: "100ms",
   });
-  onTestFinished(() => own.stop());
   const statuses = healthClient(own).watch({ service: SERVICE })[Symbol.asyncIterator]();
   expect(await statuses.next()).toMatchObject({ value: { status: SERVING } });
   const stopped = own.stop();

@@ -1,6 +1,6 @@
 import { gzipSync } from "node:zlib";
-import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { startTarget, type Target } from "../support/attacks/hostility.ts";
+import { afterEach, describe, expect, onTestFinished, test } from "vitest";
+import { startTarget, useTarget } from "../support/attacks/hostility.ts";
 import { untilStill } from "../support/attacks/until-still.ts";
 import { pathOf } from "../support/network/raw-grpc.ts";
 import { post } from "../support/network/raw-http.ts";
@@ -9,13 +9,7 @@ import { exchange, openSocket } from "../support/network/raw-socket.ts";
 const CLAIM = pathOf("Claim");
 const MIB = 1024 * 1024;
 
-let target: Target;
-
-beforeAll(async () => {
-  target = await startTarget();
-});
-
-afterAll(() => target?.end());
+const target = useTarget();
 
 afterEach(() => target.expectUnharmed());
 

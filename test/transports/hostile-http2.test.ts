@@ -2,12 +2,12 @@ import { once } from "node:events";
 import { constants } from "node:http2";
 import { gzipSync } from "node:zlib";
 import { create, toBinary } from "@bufbuild/protobuf";
-import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { afterEach, describe, expect, onTestFinished, test } from "vitest";
 import {
   BatchRequestSchema,
   ClaimRequestSchema,
 } from "../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
-import { floodUntilClosed, startTarget, type Target } from "../support/attacks/hostility.ts";
+import { floodUntilClosed, startTarget, type Target, useTarget } from "../support/attacks/hostility.ts";
 import { untilStill } from "../support/attacks/until-still.ts";
 import { connectClient } from "../support/calls/clients.ts";
 import { grant, ORDER, success } from "../support/calls/verbs.ts";
@@ -20,7 +20,8 @@ import {
   openHttp2,
   openWindows,
 } from "../support/network/http2-frames.ts";
-import { callRaw, connectHttp2, framed, frameOf, grpcHeaders, pathOf } from "../support/network/raw-grpc.ts";
+import { openSession } from "../support/network/open-session.ts";
+import { callRaw, framed, frameOf, grpcHeaders, pathOf } from "../support/network/raw-grpc.ts";
 import { openSocket } from "../support/network/raw-socket.ts";
 import { readMetrics } from "../support/servers/metrics.ts";
 
@@ -33,24 +34,13 @@ const UNREAD_CALLS = 100;
 /** Of a connection, for the replies of batches: 16 of the largest, which each of the calls reserves. */
 const MAX_UNREAD_BYTES = 64 * MIB;
 
-let target: Target;
-
-beforeAll(async () => {
-  target = await startTarget();
-});
-
-afterAll(() => target?.end());
+const target = useTarget();
 
 afterEach(() => target.expectUnharmed());
 
 const numbers = (length: number) => Array.from({ length }, (_, number) => number);
 
-/** Opens a connection, which is closed when the test ends. */
-async function connect({ server } = target) {
-  const session = await connectHttp2(server.grpcPort);
-  onTestFinished(() => session.destroy());
-  return session;
-}
+const connect = ({ server } = target) => openSession(server.grpcPort);
 
 /** Counts the calls of a method that a server has answered. */
 async function countCalls({ server }: Pick<Target, "server">, method: string): Promise<number> {
@@ -243,13 +233,7 @@ describe("floods", () => {
 
 describe("memory", () => {
   /** Its requests may take a minute: on a busy machine a thousand bombs take more than a second. */
-  let patient: Target;
-
-  beforeAll(async () => {
-    patient = await startTarget(undefined, { ONCEWARD_REQUEST_TIMEOUT: "60s" });
-  });
-
-  afterAll(() => patient?.end());
+  const patient = useTarget({ ONCEWARD_REQUEST_TIMEOUT: "60s" });
 
   afterEach(() => patient.expectUnharmed());
 

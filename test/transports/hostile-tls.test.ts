@@ -1,9 +1,9 @@
 import { type ConnectionOptions, TLSSocket } from "node:tls";
-import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { afterEach, describe, expect, onTestFinished, test } from "vitest";
 import { ClaimRequestSchema } from "../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
-import { floodUntilClosed, startTarget, type Target } from "../support/attacks/hostility.ts";
+import { floodUntilClosed, startTarget } from "../support/attacks/hostility.ts";
 import { ORDER } from "../support/calls/verbs.ts";
-import { type Certificate, makeCertificate } from "../support/network/certificates.ts";
+import { makeCertificate } from "../support/network/certificates.ts";
 import {
   END_HEADERS,
   END_STREAM,
@@ -14,24 +14,17 @@ import {
 } from "../support/network/http2-frames.ts";
 import { framed, pathOf } from "../support/network/raw-grpc.ts";
 import { exchange, openSocket } from "../support/network/raw-socket.ts";
+import { useStarted } from "../support/use-started.ts";
 
 /** Concurrent streams of a connection. */
 const MAX_STREAMS = 2000;
 
-let certificate: Certificate;
-let tls: ConnectionOptions;
-let target: Target;
-
-beforeAll(async () => {
-  certificate = await makeCertificate();
-  tls = { ca: certificate.pem.cert };
-  target = await startTarget(certificate);
-});
-
-afterAll(async () => {
-  await target?.end();
-  await certificate?.remove();
-});
+const certificate = useStarted(makeCertificate, (made) => made.remove());
+const target = useStarted(
+  () => startTarget(certificate),
+  (started) => started.end(),
+);
+const tls: ConnectionOptions = useStarted(() => ({ ca: certificate.pem.cert }));
 
 afterEach(() => target.expectUnharmed());
 

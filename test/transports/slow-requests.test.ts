@@ -1,30 +1,20 @@
 import { once } from "node:events";
 import http2, { type ClientHttp2Stream } from "node:http2";
-import { afterAll, afterEach, beforeAll, expect, onTestFinished, test } from "vitest";
+import { afterEach, expect, onTestFinished, test } from "vitest";
 import { ClaimRequestSchema } from "../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
-import { startTarget, type Target } from "../support/attacks/hostility.ts";
+import { useTarget } from "../support/attacks/hostility.ts";
 import { ORDER } from "../support/calls/verbs.ts";
-import { callRaw, connectHttp2, framed, grpcHeaders } from "../support/network/raw-grpc.ts";
+import { openSession } from "../support/network/open-session.ts";
+import { callRaw, framed, grpcHeaders } from "../support/network/raw-grpc.ts";
 
 /** Concurrent streams of a connection. */
 const MAX_STREAMS = 2000;
 
-let target: Target;
-
-beforeAll(async () => {
-  target = await startTarget();
-});
-
-afterAll(() => target?.end());
+const target = useTarget();
 
 afterEach(() => target.expectUnharmed());
 
-/** Opens a connection, which is closed when the test ends. */
-async function connect() {
-  const session = await connectHttp2(target.server.grpcPort);
-  onTestFinished(() => session.destroy());
-  return session;
-}
+const connect = () => openSession(target.server.grpcPort);
 
 /** Resolves with the code with which the server resets the stream. */
 async function resetCode(stream: ClientHttp2Stream): Promise<number> {

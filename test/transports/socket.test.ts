@@ -9,6 +9,7 @@ import { createPort } from "../../server/src/transport/bounds/connections.ts";
 import { useDatabase } from "../support/database/use-database.ts";
 import { newSocketPath, startTestServer } from "../support/servers/server.ts";
 import { createTenant } from "../support/servers/tenants.ts";
+import { startServerOfTest } from "../support/servers/use-server.ts";
 
 const database = useDatabase();
 
@@ -17,11 +18,7 @@ const CHARGE = { namespace: "charges", key: "order-1" };
 /** Starts a replica that listens on a socket. */
 async function startOnSocket(env: Readonly<Record<string, string>> = {}) {
   const path = newSocketPath();
-  const start = async () => {
-    const server = await startTestServer(database.url, { ONCEWARD_SOCKET: path, ...env });
-    onTestFinished(() => server.stop());
-    return server;
-  };
+  const start = () => startServerOfTest(database.url, { ONCEWARD_SOCKET: path, ...env });
   return { path, server: await start(), start };
 }
 
@@ -92,8 +89,7 @@ test("the connections of a socket are bounded as those of one address", async ()
 test("the file of a killed process is replaced", async () => {
   const path = newSocketPath();
   await leaveSocket(path);
-  const server = await startTestServer(database.url, { ONCEWARD_SOCKET: path });
-  onTestFinished(() => server.stop());
+  await startServerOfTest(database.url, { ONCEWARD_SOCKET: path });
   const { apiKey } = await createTenant(database);
   await using onceward = createOnceward({ address: `unix:${path}`, apiKey });
   expect(await onceward.run(CHARGE, async () => "charged")).toBe("charged");

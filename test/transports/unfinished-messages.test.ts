@@ -3,6 +3,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
 import { BatchRequestSchema } from "../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
 import { startTarget, type Target } from "../support/attacks/hostility.ts";
+import { openSession } from "../support/network/open-session.ts";
 import { callRaw, connectHttp2, framed, grpcHeaders, pathOf } from "../support/network/raw-grpc.ts";
 import { openSocket } from "../support/network/raw-socket.ts";
 import { readMetrics } from "../support/servers/metrics.ts";
@@ -74,8 +75,7 @@ const CALLERS = [
 test.each(CALLERS)(
   "incomplete messages of one gRPC connection cost bounded memory, %s",
   async (_name, apiKey) => {
-    const session = await connectHttp2(target.server.grpcPort);
-    onTestFinished(() => session.destroy());
+    const session = await openSession(target.server.grpcPort);
     const added = await addedMb(() => {
       const body = unfinished(MESSAGE_BYTES);
       for (let i = 0; i < MESSAGES; i++) {
@@ -118,8 +118,7 @@ test.each(CALLERS)(
 );
 
 test("a message without inbound memory waits until it is read or, after a while, refused", async () => {
-  const session = await connectHttp2(target.server.grpcPort);
-  onTestFinished(() => session.destroy());
+  const session = await openSession(target.server.grpcPort);
   const headers = grpcHeaders("Batch", target.tenant.apiKey);
   const begun = [1, 2].map(() => {
     const stream = session.request(headers, { endStream: false });

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import {
   floodWith,
   largeBatch,
@@ -6,18 +6,12 @@ import {
   OPENAPI_REQUEST,
   WHO_AM_I_REQUEST,
 } from "../support/attacks/floods.ts";
-import { startTarget, type Target } from "../support/attacks/hostility.ts";
+import { useTarget } from "../support/attacks/hostility.ts";
 import { untilStill } from "../support/attacks/until-still.ts";
 import { openSocket, type RawSocket } from "../support/network/raw-socket.ts";
 
 /** Each peer sends requests and reads no answer. */
-let target: Target;
-
-beforeAll(async () => {
-  target = await startTarget(undefined, { ONCEWARD_REQUEST_TIMEOUT: "60s" });
-});
-
-afterAll(() => target?.end());
+const target = useTarget({ ONCEWARD_REQUEST_TIMEOUT: "60s" });
 
 /** As `floodWith`, until the test ends. */
 async function flood(port: number, connections: number, bytes: string): Promise<readonly RawSocket[]> {

@@ -181,7 +181,7 @@ func retry(ctx context.Context, giveUpAt time.Time, attempt func() error) error 
 		}
 		failed := errorFromCall(err)
 		delay := timing.RetryDelay(failures, failed.RetryDelay)
-		if !failed.IsRetryable() || time.Now().Add(delay).After(giveUpAt) {
+		if !failed.isToBeRepeated() || time.Now().Add(delay).After(giveUpAt) {
 			return failed
 		}
 		if err := sleep(ctx, delay); err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -67,6 +68,9 @@ func New(address string, options Options) (*Client, error) {
 	replicas, encrypted, refused := parseAddresses(address)
 	if refused == nil && (options.APIKey == "") == (options.Token == nil) {
 		refused = invalidRequest(Violation{"APIKey", "or Token must be set, and not both"})
+	}
+	if refused == nil && strings.ContainsFunc(options.APIKey, func(each rune) bool { return each <= ' ' || each > '~' }) {
+		refused = invalidRequest(Violation{"APIKey", "must be an API key (ow_…), visible ASCII without spaces"})
 	}
 	if refused != nil {
 		return nil, refused

@@ -26,6 +26,12 @@ func TestTheLeaseClockCountsTheTimeInWhichTheMachineWasSuspended(t *testing.T) {
 	}
 }
 
+func TestAKeyThatNoHeaderCarriesIsRefused(t *testing.T) {
+	if _, err := New("http://localhost:1", Options{APIKey: "key\n"}); !errors.Is(err, ErrInvalidRequest) {
+		t.Error(err)
+	}
+}
+
 func TestABatchIsBoundedInBytesAndItems(t *testing.T) {
 	gathered := &gatherer{inFlight: maxBatchesInFlight - 1}
 	for range limits.MaxBatchItems + 1 {

@@ -72,6 +72,13 @@ func errorFromItem(item *oncewardv1.BatchItemError) *Error {
 // is unavailable, or the connection broke and the outcome is unknown.
 func (e *Error) IsRetryable() bool { return e.saysWhen || e.isUnavailable() }
 
+// isToBeRepeated returns whether a call that is safe to repeat is repeated: also if it is unclear why no answer came. gRPC makes
+// these codes of a proxy's HTTP 500 and of a stream that is reset, and also of other failures.
+func (e *Error) isToBeRepeated() bool {
+	unclear := []codes.Code{codes.Unknown, codes.Internal, codes.ResourceExhausted}
+	return e.IsRetryable() || (e.Reason == ErrNoAnswer && slices.Contains(unclear, e.Code))
+}
+
 // IsAboutKeyTime returns whether a claim was refused because of its key's time: it is required and unknown, or in the future.
 func (e *Error) IsAboutKeyTime() bool {
 	return e.Reason == ErrInvalidRequest &&

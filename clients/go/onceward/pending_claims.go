@@ -65,7 +65,7 @@ func (a *acquisition) releaseUnusedClaim() {
 		}
 		failed := errorFromCall(err)
 		delay := timing.RetryDelay(failures, failed.RetryDelay)
-		if isLast || !failed.IsRetryable() || time.Now().Add(delay).After(giveUpAt) {
+		if isLast || !failed.isToBeRepeated() || time.Now().Add(delay).After(giveUpAt) {
 			return
 		}
 		// A client that closes ends the pause, and the next attempt is the last.

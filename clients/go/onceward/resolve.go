@@ -38,11 +38,14 @@ func (r Resolution) Value() (any, bool) { return r.value, r.kind == effectHappen
 // DidNotHappen says that the effect did not happen, and will not: the function runs.
 func DidNotHappen() Resolution { return Resolution{kind: noEffectHappened} }
 
-// StillOpen says that it will be known later: the record stays as it is, and the run asks again after this time if it may wait so
-// long, or fails with an InProgressError with it.
+// StillOpen says that it will be known later: the record stays as it is, and the run asks again after this time, at least 100 ms,
+// if it may wait so long, or fails with an InProgressError with it. A negative time means the same as an error.
 func StillOpen(retryAfter time.Duration) Resolution {
-	return Resolution{kind: outcomeOpen, retryAfter: max(0, retryAfter)}
+	return Resolution{kind: outcomeOpen, retryAfter: retryAfter}
 }
+
+// Each search claims the key and asks a provider.
+const minRetryAfter = 100 * time.Millisecond
 
 // Unknown says that it can't be found out: the record stays as it is, and the run fails with an AmbiguousError. An error means the
 // same.
@@ -111,6 +114,7 @@ func lookFirst(
 		return found, claim.beginOrGiveBack(ctx)
 	case found.kind == outcomeOpen:
 		claim.giveBack("still open")
+		found.retryAfter = max(minRetryAfter, found.retryAfter)
 		if time.Now().Add(found.retryAfter).After(waitUntil) {
 			return found, stillOpen(ref, last, found.retryAfter)
 		}
@@ -140,6 +144,9 @@ func look(ctx context.Context, claim *Claim, operation *Operation, into any) (Re
 		found, err := operation.Resolve(ctx, claim)
 		if err == nil && found.kind == effectHappened {
 			_, err = encodeAndRead(Effect{Value: found.value}, operation.Codec, into)
+		}
+		if err == nil && found.retryAfter < 0 {
+			err = invalidRequest(Violation{"RetryAfter", "must not be negative"})
 		}
 		return found, err
 	}, func() { claim.giveBack("panic") })

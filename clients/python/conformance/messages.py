@@ -28,6 +28,8 @@ async def _perform(case: dict[str, Any], kind: Any) -> object:
     blocks = kind is Onceward
     called = (lambda message, claim: drive(function(message, claim))) if blocks else function
     options: Any = {snake_case(name): value for name, value in case.get("options", {}).items()}
+    if "fingerprint" in options:
+        options["fingerprint"] = lambda _: case["options"]["fingerprint"]
     options["key"] = lambda message: message.get("key")
     client = kind(case["address"], api_key="conformance", owner="conformance")
     handle = message_handler(client, "charges", called, **options)

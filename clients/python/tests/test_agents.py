@@ -8,11 +8,15 @@ from typing import Any, get_type_hints
 import pytest
 
 from onceward import (
+    ClaimRef,
+    CompletionError,
     DidNotHappen,
+    Effect,
     Happened,
     InvalidRequestError,
     NoEffectError,
     Onceward,
+    OncewardError,
     OutcomeUnknownError,
     current_claim,
 )
@@ -272,6 +276,13 @@ def test_a_mistake_of_the_program_is_no_text_for_the_model(kind: str) -> None:
         testing.fail_next("Claim", "NAMESPACE_DENIED")
         [refused] = Agent(testing, kind).attempt(_refund())
         assert refused.reason == "NAMESPACE_DENIED"
+
+
+def test_an_outcome_of_a_nested_run_that_is_not_stored_is_the_tool_s_own_error(kind: str) -> None:
+    with TestingOnceward() as testing:
+        why = OncewardError("INTERNAL", "a bug")
+        nested = CompletionError(Effect("nested"), why, stored=False, claim=ClaimRef("accounts", "a-1", 1))
+        assert Agent(testing, kind).attempt(_refund(), fails=nested) == [nested]
 
 
 def test_the_parallel_calls_of_threads_are_of_one_response() -> None:

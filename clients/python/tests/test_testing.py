@@ -3,6 +3,7 @@
 import asyncio
 import uuid
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import grpc
 import pytest
@@ -90,9 +91,18 @@ def test_new_keys_rise_and_say_when_they_were_made() -> None:
     assert sorted(times, key=str) == times
 
 
-def test_a_reason_that_the_service_does_not_have_is_refused() -> None:
+@pytest.mark.parametrize(
+    ("call", "reason"),
+    [
+        ("Claim", "MOON_PHASE"),
+        ("complete", "INTERNAL"),
+        ("Claim", "RESULT_TOO_LARGE"),
+        ("Lookup", "UNSPECIFIED"),
+    ],
+)
+def test_a_fault_that_no_call_has_is_refused(call: Any, reason: str) -> None:
     with TestingOnceward() as testing, pytest.raises(ValueError):
-        testing.fail_next("Claim", "MOON_PHASE")
+        testing.fail_next(call, reason)
 
 
 def test_the_generated_stub_calls_the_service() -> None:

@@ -1,7 +1,6 @@
 import pg from "pg";
-import { afterAll, beforeAll } from "vitest";
 import { type Executor, pgExecutor } from "../../../clients/typescript/src/inbox.ts";
-import { startedLater } from "../../support/database/use-database.ts";
+import { useStarted } from "../../support/use-started.ts";
 import { type CallerDatabase, createCallerDatabase, INSERT_EFFECT } from "./caller-database.ts";
 
 /** A transaction of the caller. */
@@ -50,15 +49,10 @@ export function openTransactions(url: string): Transactions {
 
 /** Creates a caller's database and opens transactions on it before the first test of the file, and removes both after the last one. */
 export function useCallerDatabase(): { readonly caller: CallerDatabase; readonly db: Transactions } {
-  let caller: CallerDatabase | undefined;
-  let db: Transactions | undefined;
-  beforeAll(async () => {
-    caller = await createCallerDatabase();
-    db = openTransactions(caller.url);
-  });
-  afterAll(async () => {
-    await db?.[Symbol.asyncDispose]();
-    await caller?.drop();
-  });
-  return { caller: startedLater(() => caller), db: startedLater(() => db) };
+  const caller = useStarted(createCallerDatabase, (created) => created.drop());
+  const db = useStarted(
+    () => openTransactions(caller.url),
+    (opened) => opened[Symbol.asyncDispose](),
+  );
+  return { caller, db };
 }

@@ -145,7 +145,7 @@ test("a failure that Temporal retries runs again; one that ends the activity is 
   await expect(terminal).rejects.toMatchObject({ message: "no", nonRetryable: true });
 });
 
-test("an activity that may have had its effect is tried again, whatever it throws", async () => {
+test("an activity that may have had its effect is tried again, also after a failure that ends it", async () => {
   await using guard = await newGuard();
   for (const error of [new TerminalError("gave up"), ApplicationFailure.nonRetryable("gave up")]) {
     const activity = () => {

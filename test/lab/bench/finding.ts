@@ -41,6 +41,15 @@ export interface Finding {
   readonly raw: Readonly<Record<string, number>>;
 }
 
+/** Returns the finding that a ratio is: of the first two of the raw values. */
+export function ratioOf(
+  about: Pick<Finding, "figure" | "part" | "what" | "bar">,
+  raw: Finding["raw"],
+): Finding {
+  const [over = Number.NaN, under = Number.NaN] = Object.values(raw);
+  return { ...about, value: over / under, unit: "×", raw };
+}
+
 /** Returns whether a finding reaches its bar; undefined: it has none. */
 export function meetsBar({ value, bar }: Finding): boolean | undefined {
   if (bar === undefined) return undefined;

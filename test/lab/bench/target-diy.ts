@@ -37,19 +37,13 @@ const REPLAY = {
 /** A usual size of a service's pool. */
 const POOL_SIZE = 16;
 
-/**
- * The code that a user would write instead: node-pg, a pool of 16, prepared statements. The caller ends the
- * pool.
- */
-export function diyTarget(database: BenchDatabase): {
-  readonly target: Target<string>;
-  readonly pool: pg.Pool;
-} {
+/** The code that a user would write instead: node-pg, a pool of 16, prepared statements. Disposing it ends the pool. */
+export function diyTarget(database: BenchDatabase): Target<string> & AsyncDisposable {
   const pool = new pg.Pool({ connectionString: database.url, max: POOL_SIZE });
   // The next query fails with the error that broke an idle connection.
   pool.on("error", () => {});
   const namespace = `ns-${randomUUID()}`;
-  const target: Target<string> = {
+  return {
     name: "DIY",
     async claim(key) {
       const claimId = randomUUID();
@@ -72,8 +66,8 @@ export function diyTarget(database: BenchDatabase): {
       );
       return rows[0]?.count ?? 0;
     },
+    [Symbol.asyncDispose]: () => pool.end(),
   };
-  return { target, pool };
 }
 
 interface ReplayRow {

@@ -14,6 +14,14 @@ process.on("uncaughtException", (error) => {
   interruption.abort(error);
 });
 
+const startedAtMs = performance.now();
+
+/** Prints what a program does, after the seconds since its start. */
+export function progress(what: string): void {
+  const seconds = Math.round((performance.now() - startedAtMs) / 1000);
+  console.log(`${String(seconds).padStart(5)} s  ${what}`);
+}
+
 /** Runs a program to its end; an error is printed, with exit code 1, or 130 after an interruption. */
 export async function runToEnd(program: () => Promise<void>): Promise<void> {
   try {

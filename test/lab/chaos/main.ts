@@ -4,7 +4,7 @@ import { findCitusPostgres } from "../../support/database/citus-binaries.ts";
 import { nameOf } from "../history/operation.ts";
 import { FAULTS, FAULTS_ON_CITUS } from "./faults/all.ts";
 import type { Fault } from "./faults/fault.ts";
-import { interruption, runToEnd } from "./interruption.ts";
+import { interruption, progress, runToEnd } from "./interruption.ts";
 import { describeFailure } from "./judge.ts";
 import { type ChaosOptions, readOptions } from "./options.ts";
 import { describeRecovery, isLate } from "./recovery.ts";
@@ -20,8 +20,6 @@ import { type Round, runRound } from "./round.ts";
  */
 const FAILURES_DIR = "chaos-failures";
 const SHOWN_FAILURES = 5;
-
-const startedAtMs = performance.now();
 
 await runToEnd(() =>
   run(
@@ -85,9 +83,4 @@ async function tell({ evidence, judgement, recoveries, accidents }: Round, seed:
     await writeFile(file, `${text}\n`);
     console.error(`\n${text}\n(${file})`);
   }
-}
-
-function progress(what: string): void {
-  const seconds = Math.round((performance.now() - startedAtMs) / 1000);
-  console.log(`${String(seconds).padStart(5)} s  ${what}`);
 }

@@ -19,7 +19,6 @@ const ROWS: readonly (readonly [file: string, constants: string, test?: string])
   ["config/secret-files.ts", "MAX_BYTES", "test/commands/secret-files.test.ts"],
   ["domain/limits.ts", "MAX_API_KEY_LABEL_BYTES MAX_API_KEY_NAMESPACES", "test/admin/api-keys.test.ts"],
   ["domain/limits.ts", "MAX_REASON_BYTES", "test/admin/resolve-record.test.ts"],
-  ["domain/limits.ts", "MAX_BATCH_ITEMS", "test/contract/batch.test.ts"],
   [
     "domain/limits.ts",
     "MAX_CHECKPOINT_STATE_BYTES MAX_CLAIM_ID_BYTES MAX_CONTENT_TYPE_BYTES MAX_KEY_BYTES",
@@ -27,7 +26,7 @@ const ROWS: readonly (readonly [file: string, constants: string, test?: string])
   ],
   [
     "domain/limits.ts",
-    "MAX_METADATA_ENTRIES MAX_OWNER_BYTES MAX_WAIT_MS",
+    "MAX_BATCH_ITEMS MAX_METADATA_ENTRIES MAX_OWNER_BYTES MAX_WAIT_MS",
     "test/transports/bad-input.test.ts",
   ],
   [

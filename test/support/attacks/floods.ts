@@ -25,7 +25,11 @@ export async function floodWith(
   connections: number,
   bytes: string,
 ): Promise<readonly RawSocket[]> {
-  const sockets = await Promise.all(Array.from({ length: connections }, () => openSocket(port)));
+  return await sendOnEach(connections, () => openSocket(port), bytes);
+}
+
+async function sendOnEach(connections: number, open: () => Promise<RawSocket>, bytes: string | Buffer) {
+  const sockets = await Promise.all(Array.from({ length: connections }, open));
   for (const { socket, send } of sockets) {
     socket.pause();
     void send(bytes);
@@ -54,13 +58,7 @@ export async function floodGrpcWith(
   connections: number,
   flood: GrpcFlood,
 ): Promise<readonly RawSocket[]> {
-  const bytes = grpcCalls(flood);
-  const sockets = await Promise.all(Array.from({ length: connections }, () => openHttp2(port)));
-  for (const { socket, send } of sockets) {
-    socket.pause();
-    void send(bytes);
-  }
-  return sockets;
+  return await sendOnEach(connections, () => openHttp2(port), grpcCalls(flood));
 }
 
 function grpcCalls({ path, apiKey, headers, message, streams }: GrpcFlood): Buffer {

@@ -5,6 +5,7 @@ import { type Certificate, tlsSettings } from "../network/certificates.ts";
 import type { RawSocket } from "../network/raw-socket.ts";
 import { type ServerProcess, startServerProcess } from "../servers/server-process.ts";
 import { createTenant, type TestTenant } from "../servers/tenants.ts";
+import { useStarted } from "../use-started.ts";
 
 /** A server in a separate process that a test attacks, and a tenant with valid calls. */
 export interface Target {
@@ -62,6 +63,14 @@ export async function startTarget(
       await database.drop();
     },
   };
+}
+
+/** Starts a target for the tests of the file, or of the `describe` that calls this. */
+export function useTarget(env: Readonly<Record<string, string>> = {}, program?: readonly string[]): Target {
+  return useStarted(
+    () => startTarget(undefined, env, program),
+    (target) => target.end(),
+  );
 }
 
 const MAX_ATTEMPTS = 5;

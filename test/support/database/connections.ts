@@ -2,6 +2,7 @@ import pg from "pg";
 import { onTestFinished, vi } from "vitest";
 import { openPool, type Pool } from "../../../server/src/database/pool.ts";
 import type { TestTenant } from "../servers/tenants.ts";
+import { useStarted } from "../use-started.ts";
 import { isCitus, type TestDatabase } from "./database.ts";
 
 /** Opens a connection for transactions that stay open; closes it when the test ends. */
@@ -18,6 +19,14 @@ export function openStorePool(database: Pick<TestDatabase, "url">, size = 2): Po
   const pool = openPool({ databaseUrl: database.url, size, throughPgBouncer: false });
   onTestFinished(() => pool.close());
   return pool;
+}
+
+/** Opens a pool as the server does for the tests of the file. */
+export function usePool(database: Pick<TestDatabase, "url">, size = 2): Pool {
+  return useStarted(
+    () => openPool({ databaseUrl: database.url, size, throughPgBouncer: false }),
+    (pool) => pool.close(),
+  );
 }
 
 /** Begins a transaction that locks the rows of these keys, one by one: on Citus, each may be on another worker. */

@@ -8,6 +8,7 @@ import { join } from "node:path";
 import type { ConnectionOptions } from "node:tls";
 import { Redis } from "ioredis";
 import { describe, inject } from "vitest";
+import { useStarted } from "../use-started.ts";
 
 /** A Redis for one test, on a loopback port; the test may kill or freeze it. */
 export interface TestRedis {
@@ -48,6 +49,14 @@ export function hasRedis(): boolean {
 /** Runs tests that need a Redis; skips them if none is installed, which the setup prints. */
 export function describeWithRedis(title: string, tests: () => void): void {
   describe.runIf(hasRedis())(title, tests);
+}
+
+/** Starts an empty Redis for the tests of the file, or of the `describe` that calls this. */
+export function useRedis(): TestRedis {
+  return useStarted(
+    () => startRedis(),
+    (redis) => redis.stop(),
+  );
 }
 
 /** Runs the server until standard input ends, as it does when the tests are killed. */

@@ -1,4 +1,4 @@
-import { describe, onTestFinished } from "vitest";
+import { describe } from "vitest";
 import {
   connectClient,
   type IdempotencyClient,
@@ -10,10 +10,10 @@ import type { TestDatabase } from "../database/database.ts";
 import { sweep } from "../database/time.ts";
 import { ONE_TRANSPORT, transportsUnderTest } from "../network/transports-under-test.ts";
 import { encryptionKeys, isEncryptedRun } from "./encryption.ts";
-import { startTestServer, type TestServer } from "./server.ts";
+import type { TestServer } from "./server.ts";
 import type { NamespacePolicies, SharedCaller, SharedContract } from "./shared-contract.ts";
 import { createTenant, type PolicyColumns, setNamespacePolicy, type TestTenant } from "./tenants.ts";
-import { type ServerInUse, useServer } from "./use-server.ts";
+import { type ServerInUse, startServerOfTest, useServer } from "./use-server.ts";
 import { untilWaiting } from "./waiters.ts";
 
 /** The environment of a test of the server's contract: one server and database for all tests of its file. */
@@ -102,9 +102,7 @@ function contractOver(transport: TransportName, { database, server }: ServerInUs
       };
     },
     async newReplica(env) {
-      const replica = await startTestServer(database.url, { ...keysOfRun(), ...env });
-      onTestFinished(() => replica.stop());
-      return replica;
+      return await startServerOfTest(database.url, { ...keysOfRun(), ...env });
     },
   };
 }

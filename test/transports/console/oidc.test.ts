@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, expect, onTestFinished, test, vi } from "vitest";
+import { afterEach, expect, onTestFinished, test, vi } from "vitest";
 import type { Addresses } from "../../../server/src/replica/server.ts";
 import {
   type BrowserAnswer,
@@ -9,9 +9,10 @@ import {
   whoIs,
 } from "../../support/console/browser.ts";
 import { useDatabase } from "../../support/database/use-database.ts";
-import { type OidcIssuer, startOidcIssuer } from "../../support/oidc/issuer.ts";
-import { startTestServer, type TestServer } from "../../support/servers/server.ts";
-import { createTenant, type TestTenant } from "../../support/servers/tenants.ts";
+import { startOidcIssuer } from "../../support/oidc/issuer.ts";
+import { createTenant } from "../../support/servers/tenants.ts";
+import { startServerOfTest, useServerOn } from "../../support/servers/use-server.ts";
+import { useStarted } from "../../support/use-started.ts";
 
 type Port = Pick<Addresses, "httpPort">;
 
@@ -61,23 +62,11 @@ async function signInAtIssuer(
 const MINUTE_MS = 60_000;
 
 const database = useDatabase();
-let issuer: OidcIssuer;
-let server: TestServer;
-let other: TestServer;
-let tenant: TestTenant;
-
-beforeAll(async () => {
-  issuer = await startOidcIssuer();
-  const tuning = { jwksCooldownMs: 0 };
-  server = await startTestServer(database.url, issuer.settings, tuning);
-  other = await startTestServer(database.url, issuer.settings, tuning);
-  tenant = await createTenant(database);
-});
-
-afterAll(async () => {
-  await Promise.all([server?.stop(), other?.stop()]);
-  await issuer?.close();
-});
+const issuer = useStarted(startOidcIssuer, (started) => started.close());
+const ofIssuer = () => issuer.settings;
+const server = useServerOn(database, ofIssuer, { jwksCooldownMs: 0 });
+const other = useServerOn(database, ofIssuer, { jwksCooldownMs: 0 });
+const tenant = useStarted(() => createTenant(database));
 
 afterEach(() => {
   issuer.answer = undefined;
@@ -188,7 +177,7 @@ test.each<[string, () => Record<string, unknown>]>([
 });
 
 test("an issuer without an answer, or with a long one, is unavailable; people can retry", async () => {
-  const own = await startTestServer(database.url, issuer.settings, { jwksCooldownMs: 0 });
+  const own = await startServerOfTest(database.url, issuer.settings, { jwksCooldownMs: 0 });
   issuer.person = { onceward_tenant: tenant.name };
   const huge = {
     status: 200,
@@ -196,20 +185,16 @@ test("an issuer without an answer, or with a long one, is unavailable; people ca
     body: `"${"x".repeat(300_000)}"`,
   };
   const elsewhere = { status: 302, headers: { location: `${issuer.url}/keys` } };
-  try {
-    for (const forced of [{ status: 0 }, { status: 503 }, elsewhere, huge]) {
-      issuer.answer = (path) => (path.startsWith("/.well-known") ? forced : undefined);
-      expect(failureOf(await browse(own, "/console/api/oidc/start"))).toBe("ISSUER_UNAVAILABLE");
-    }
-    for (const forced of [{ status: 0 }, { status: 503 }, huge]) {
-      issuer.answer = (path) => (path === "/token" ? forced : undefined);
-      expect(failureOf(await signInAtIssuer(own))).toBe("ISSUER_UNAVAILABLE");
-    }
-    issuer.answer = undefined;
-    expect(failureOf(await signInAtIssuer(own))).toBeUndefined();
-  } finally {
-    await own.stop();
+  for (const forced of [{ status: 0 }, { status: 503 }, elsewhere, huge]) {
+    issuer.answer = (path) => (path.startsWith("/.well-known") ? forced : undefined);
+    expect(failureOf(await browse(own, "/console/api/oidc/start"))).toBe("ISSUER_UNAVAILABLE");
   }
+  for (const forced of [{ status: 0 }, { status: 503 }, huge]) {
+    issuer.answer = (path) => (path === "/token" ? forced : undefined);
+    expect(failureOf(await signInAtIssuer(own))).toBe("ISSUER_UNAVAILABLE");
+  }
+  issuer.answer = undefined;
+  expect(failureOf(await signInAtIssuer(own))).toBeUndefined();
 });
 
 test("no link leads through the sign-in to another site", async () => {
@@ -227,14 +212,10 @@ test("no link leads through the sign-in to another site", async () => {
 test("a suspended tenant's person is told so, and a session ends when the tenant is suspended", async () => {
   const own = await createTenant(database);
   issuer.person = { onceward_tenant: own.name };
-  const young = await startTestServer(database.url, issuer.settings, { credentialAgeMs: 0 });
-  try {
-    const cookie = sessionCookie(await signInAtIssuer(young)) ?? "";
-    expect(await whoIs(young, cookie)).toBe("somebody");
-    await database.query("update tenants set suspended_at = now() where id = $1", [own.id]);
-    expect(await whoIs(young, cookie)).toBe("TENANT_SUSPENDED");
-    expect(failureOf(await signInAtIssuer(young))).toBe("TENANT_SUSPENDED");
-  } finally {
-    await young.stop();
-  }
+  const young = await startServerOfTest(database.url, issuer.settings, { credentialAgeMs: 0 });
+  const cookie = sessionCookie(await signInAtIssuer(young)) ?? "";
+  expect(await whoIs(young, cookie)).toBe("somebody");
+  await database.query("update tenants set suspended_at = now() where id = $1", [own.id]);
+  expect(await whoIs(young, cookie)).toBe("TENANT_SUSPENDED");
+  expect(failureOf(await signInAtIssuer(young))).toBe("TENANT_SUSPENDED");
 });

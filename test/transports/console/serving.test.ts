@@ -2,13 +2,14 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { brotliCompressSync, gzipSync } from "node:zlib";
-import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import { type BrowserAnswer, browse, postKey } from "../../support/console/browser.ts";
 import { useDatabase } from "../../support/database/use-database.ts";
 import { exchange } from "../../support/network/raw-socket.ts";
 import { freePort } from "../../support/redis/redis.ts";
 import { startTestServer, type TestServer } from "../../support/servers/server.ts";
 import { createTenant } from "../../support/servers/tenants.ts";
+import { startServerOfTest } from "../../support/servers/use-server.ts";
 
 const INDEX = "<!doctype html><title>Onceward</title>";
 const SCRIPT = `console.log(${JSON.stringify("x".repeat(2000))});`;
@@ -39,11 +40,8 @@ function get(path: string, headers: Readonly<Record<string, string>> = {}, metho
   return browse(server, path, { method, headers });
 }
 
-async function startAnother(env: Record<string, string>, consoleDir = dir): Promise<TestServer> {
-  const another = await startTestServer(database.url, env, { consoleDir });
-  onTestFinished(() => another.stop());
-  return another;
-}
+const startAnother = (env: Record<string, string>, consoleDir = dir) =>
+  startServerOfTest(database.url, env, { consoleDir });
 
 const POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";

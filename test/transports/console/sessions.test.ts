@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { formatApiKey, generateApiKey } from "../../../server/src/access/api-key.ts";
 import { connectAdmin } from "../../support/calls/admin.ts";
 import {
@@ -13,20 +13,13 @@ import {
 import { openConnection, untilBlocked } from "../../support/database/connections.ts";
 import { createCopiedDatabase } from "../../support/database/restores.ts";
 import { useDatabase } from "../../support/database/use-database.ts";
-import { startTestServer, type TestServer } from "../../support/servers/server.ts";
 import { createApiKey, createTenant } from "../../support/servers/tenants.ts";
+import { startServerOfTest, useServerOn } from "../../support/servers/use-server.ts";
 
 const database = useDatabase();
-let server: TestServer;
+const server = useServerOn(database, {}, { credentialAgeMs: 0 });
 /** Another replica, whose cached rows are used for a shorter time than in production. */
-let other: TestServer;
-
-beforeAll(async () => {
-  server = await startTestServer(database.url, {}, { credentialAgeMs: 0 });
-  other = await startTestServer(database.url, {}, { credentialAgeMs: 200 });
-});
-
-afterAll(() => Promise.all([server?.stop(), other?.stop()]));
+const other = useServerOn(database, {}, { credentialAgeMs: 200 });
 
 /** Signs in as an administrator of a new tenant, on one replica; both replicas know the session. */
 async function newSession() {
@@ -67,8 +60,7 @@ test.each([
 
 test("a sign-out and a revoked key end sessions at once on the replica that was asked", async () => {
   const { key, keyId, cookie } = await newSession();
-  const own = await startTestServer(database.url);
-  onTestFinished(() => own.stop());
+  const own = await startServerOfTest(database.url);
   const left = await signIn(own, key);
   expect([await whoIs(own, left), await whoIs(own, cookie)]).toEqual([keyId, keyId]);
   await browse(own, "/console/api/session", { method: "DELETE", headers: { ...OF_PAGE, cookie: left } });
@@ -164,8 +156,7 @@ test("a key has a bounded number of sessions: the oldest end, even if all sign i
 
 test("a key that signs in all the time keeps no connection from calls, and is refused in the end", async () => {
   const { key, keyId } = await newSession();
-  const own = await startTestServer(database.url, { ONCEWARD_POOL_SIZE: "4" });
-  onTestFinished(() => own.stop());
+  const own = await startServerOfTest(database.url, { ONCEWARD_POOL_SIZE: "4" });
   const holder = await openConnection(database);
   await holder.query("begin");
   await holder.query("select pg_advisory_xact_lock(hashtextextended('onceward console ' || $1, 0))", [keyId]);
@@ -186,9 +177,7 @@ test("the environment's operator key signs in; its replacement ends its sessions
   const key = generateApiKey();
   const start = async (secret: string) => {
     const operatorKey = formatApiKey({ id: key.id, secret });
-    const started = await startTestServer(database.url, { ONCEWARD_OPERATOR_KEY: operatorKey });
-    onTestFinished(() => started.stop());
-    return started;
+    return await startServerOfTest(database.url, { ONCEWARD_OPERATOR_KEY: operatorKey });
   };
   const first = await start(key.secret);
   const cookie = await signIn(first, formatApiKey(key));
@@ -200,8 +189,7 @@ test("the environment's operator key signs in; its replacement ends its sessions
 
 test("a session that was ended before a restore stays ended after it", async () => {
   const restorable = await createCopiedDatabase();
-  const replica = await startTestServer(restorable.url);
-  onTestFinished(() => replica.stop());
+  const replica = await startServerOfTest(restorable.url);
   const { id: tenantId } = await createTenant(restorable);
   const key = await createApiKey(restorable, { tenantId, role: "TENANT_ADMIN" });
   const cookie = await signIn(replica, key);

@@ -13,24 +13,20 @@ import {
   whoIs,
 } from "../../support/console/browser.ts";
 import { openSocket } from "../../support/network/raw-socket.ts";
-import { startTestServer, type TestServer } from "../../support/servers/server.ts";
-import { createApiKey, createTenant, type TestTenant } from "../../support/servers/tenants.ts";
-import { useServer } from "../../support/servers/use-server.ts";
+import type { TestServer } from "../../support/servers/server.ts";
+import { createApiKey, createTenant } from "../../support/servers/tenants.ts";
+import { startServerOfTest, useServer } from "../../support/servers/use-server.ts";
+import { useStarted } from "../../support/use-started.ts";
 
 const { database, server } = useServer();
-let tenant: TestTenant;
+const tenant = useStarted(() => createTenant(database));
 let adminKey: string;
 
 beforeAll(async () => {
-  tenant = await createTenant(database);
   adminKey = await createApiKey(database, { tenantId: tenant.id, role: "TENANT_ADMIN" });
 });
 
-async function startAnother(env: Record<string, string>): Promise<TestServer> {
-  const another = await startTestServer(database.url, env);
-  onTestFinished(() => another.stop());
-  return another;
-}
+const startAnother = (env: Record<string, string>) => startServerOfTest(database.url, env);
 
 /** The id in an API key. */
 function idOf(key: string): string {

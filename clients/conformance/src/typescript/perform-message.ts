@@ -13,7 +13,7 @@ export interface MessageCase {
   readonly options?: Pick<
     ConsumerOptions<never>,
     "maxAttempts" | "redeliverAfterMs" | "maxRedeliverAfterMs" | "onError" | "marksBegin"
-  >;
+  > & { readonly fingerprint?: string };
   readonly deliveries: readonly Message[];
 }
 
@@ -28,7 +28,14 @@ const ACTIONS = { acknowledge: "acknowledge", discard: "dead-letter", reject: "d
 /** Performs the deliveries of a case. Returns the outcome of each, and how often the function was called. */
 export async function performMessage({ address, options, deliveries }: MessageCase): Promise<object> {
   const onceward = createOnceward({ address, apiKey: "conformance", owner: "conformance" });
-  const given = { namespace: "charges", ...options, onDelivery: () => {}, deadLetter: async () => {} };
+  const fingerprint = options?.fingerprint === undefined ? undefined : () => options.fingerprint;
+  const given = {
+    namespace: "charges",
+    ...options,
+    fingerprint,
+    onDelivery: () => {},
+    deadLetter: async () => {},
+  };
   let functions = 0;
   const handle = createHandler<Message, unknown>(
     onceward,

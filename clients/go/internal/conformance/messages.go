@@ -19,6 +19,7 @@ type messageCase struct {
 		MaxAttempts         int     `json:"maxAttempts"`
 		OnError             string  `json:"onError"`
 		MarksBegin          bool    `json:"marksBegin"`
+		Fingerprint         string  `json:"fingerprint"`
 	} `json:"options"`
 }
 
@@ -48,6 +49,9 @@ func performMessages(line []byte) (any, error) {
 		MaxAttempts:    given.Options.MaxAttempts,
 		MarksBegin:     given.Options.MarksBegin,
 		RedeliverAfter: duration(given.Options.RedeliverAfterMs), MaxRedeliverAfter: duration(given.Options.MaxRedeliverAfterMs),
+	}
+	if given.Options.Fingerprint != "" {
+		options.Fingerprint = func(delivery) (any, error) { return given.Options.Fingerprint, nil }
 	}
 	if given.Options.OnError == "unknown" {
 		options.OnError = onceward.UnknownOnError

@@ -191,7 +191,11 @@ func performRuns(line []byte) (any, error) {
 func tokensOf(tokens []string) func(context.Context) (string, error) {
 	var given atomic.Int32
 	return func(context.Context) (string, error) {
-		return tokens[min(int(given.Add(1)), len(tokens))-1], nil
+		token := tokens[min(int(given.Add(1)), len(tokens))-1]
+		if token == "" {
+			return "", errors.New("the issuer is down")
+		}
+		return token, nil
 	}
 }
 

@@ -150,14 +150,14 @@ func Handle[Message, Value any](
 		})
 	if called == nil {
 		made.Kind, made.Value, made.Err = Duplicate, result.Value, err
-		return made.withoutRunning(options.RedeliverAfter)
+		return made.withoutRunning(options.RedeliverAfter, options.Fingerprint != nil)
 	}
 	made.Kind, made.Value, made.Attempt, made.Err = Processed, result.Value, called.Attempt, err
 	return made.afterRunning(called, own, options.RedeliverAfter, options.backoff(called.Attempt))
 }
 
 // withoutRunning returns the outcome if the function was not called.
-func (d Delivery[Value]) withoutRunning(delay time.Duration) Delivery[Value] {
+func (d Delivery[Value]) withoutRunning(delay time.Duration, hasFingerprint bool) Delivery[Value] {
 	var terminal *onceward.TerminalError
 	var failed *onceward.Error
 	switch {
@@ -166,7 +166,7 @@ func (d Delivery[Value]) withoutRunning(delay time.Duration) Delivery[Value] {
 		d.Kind, d.Delay = Released, delay
 	case failed.Class() == oncewardv1.ReasonClass_REASON_CLASS_GONE:
 		d.Err = nil
-	case isAboutMessage(failed):
+	case isAboutMessage(failed, hasFingerprint):
 		d.Kind = Refused
 	default:
 		d.Kind, d.Delay = Postponed, max(delay, min(failed.RetryDelay, maxDelay))
@@ -199,14 +199,16 @@ func (d Delivery[Value]) afterRunning(claim *onceward.Claim, own error, delay, b
 	return d
 }
 
-// isAboutMessage returns whether the message itself is invalid or too old, not the consumer's settings, so that no delay would help.
-func isAboutMessage(failed *onceward.Error) bool {
+// isAboutMessage returns whether the message itself is invalid or too old, not the consumer's settings, so that no delay would help. A
+// policy may require a fingerprint that the consumer has no option for.
+func isAboutMessage(failed *onceward.Error, hasFingerprint bool) bool {
 	switch failed.Class() {
 	case oncewardv1.ReasonClass_REASON_CLASS_REUSED, oncewardv1.ReasonClass_REASON_CLASS_TOO_OLD:
 		return true
 	default:
 		return failed.Reason == onceward.ErrInvalidRequest && slices.ContainsFunc(failed.Violations, func(each onceward.Violation) bool {
-			return slices.Contains([]string{"Key", "KeyCreatedAt", "fingerprint", "key_created_at"}, each.Field)
+			isFingerprint := each.Field == "fingerprint" && hasFingerprint
+			return isFingerprint || slices.Contains([]string{"Key", "KeyCreatedAt", "key", "key_created_at"}, each.Field)
 		})
 	}
 }

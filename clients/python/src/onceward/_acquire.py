@@ -26,7 +26,7 @@ from ._flow import (
 )
 from ._lease import is_claim_gone, lease_ends_at_ms, lease_now_ms, now_ms
 from ._limits import DEFAULT_LEASE_MS, MAX_WAIT_MS
-from ._mapping import is_retryable, is_unreachable, may_have_happened
+from ._mapping import is_to_be_repeated, is_unreachable, may_have_happened
 from ._options import Operation
 from ._times import datetime_of
 from .v1.idempotency_pb2 import (
@@ -300,7 +300,7 @@ def _release_unused_claim(sent: _PendingClaims, lease_ms: float) -> Flow[None]:
             return
         except OncewardError as error:
             delay_ms = retry_delay_ms(failures, error.retry_delay_ms or 0)
-            if not is_retryable(error) or now_ms() + delay_ms > give_up_at_ms:
+            if not is_to_be_repeated(error) or now_ms() + delay_ms > give_up_at_ms:
                 return
         failures += 1
         try:

@@ -36,6 +36,7 @@ RETIREMENT_S = 5.0
 _MAX_ADDRESSES = 100
 #: A path has none of the characters that a URL reads otherwise: every language's client means the same file.
 _SOCKET = re.compile(r"unix:(?://)?(/[^/?#%][^?#%]*)")
+_VISIBLE = re.compile(r"[\x21-\x7e]+")
 _ADDRESSES = (
     'must be a URL such as "http://localhost:50051", or "unix:" and an absolute path without ?, # and %'
 )
@@ -202,9 +203,12 @@ class Credential:
 def credential_of(api_key: str | None, token: Token | None) -> Credential:
     """Returns what gives the credential of each call.
 
-    :raises InvalidRequestError: unless there is exactly one.
+    :raises InvalidRequestError: unless there is exactly one, and a key that can be in a header.
     """
     if api_key is not None and token is None:
+        # The message never shows the key: even an invalid one is a secret.
+        if not _VISIBLE.fullmatch(api_key):
+            raise refused_field("api_key", "must be an API key (ow_…), visible ASCII without spaces")
         return Credential(lambda: api_key, False)
     if token is not None and api_key is None:
         return Credential(token, True)
@@ -216,7 +220,8 @@ def metadata_of(credential: Credential) -> Metadata:
     try:
         secret = credential.secret()
     except Exception as error:
-        raise OncewardError("TOKEN_UNAVAILABLE", f"The function token failed: {error}") from error
+        message = f"The function token failed: {error}"
+        raise OncewardError("TOKEN_UNAVAILABLE", message, code=code_pb2.UNAVAILABLE) from error
     return (("authorization", f"Bearer {secret}"),)
 
 

@@ -17,7 +17,7 @@ from google.protobuf.message import Message
 
 from ._errors import OncewardError
 from ._lease import now_ms
-from ._mapping import is_retryable
+from ._mapping import is_to_be_repeated
 
 #: A replica that has not answered by then is stuck or unreachable, and another attempt is better.
 ATTEMPT_TIMEOUT_MS = 5000
@@ -103,7 +103,7 @@ def retrying(make: Callable[[], Call], give_up_at_ms: float) -> Flow[Any]:
             return (yield make())
         except OncewardError as error:
             delay_ms = retry_delay_ms(failures, error.retry_delay_ms or 0)
-            if not is_retryable(error) or now_ms() + delay_ms > give_up_at_ms:
+            if not is_to_be_repeated(error) or now_ms() + delay_ms > give_up_at_ms:
                 raise
         yield Sleep(delay_ms)
         failures += 1

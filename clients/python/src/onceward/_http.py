@@ -242,6 +242,9 @@ class HttpPolicy:
         paths = options.get("paths", lambda _: True)
         if isinstance(paths, str) or paths == []:
             raise refused_field("paths", "must be paths, at least one, or a function")
+        stores = options.get("stores", is_outcome)
+        if not callable(stores):
+            raise refused_field("stores", "must be a function")
         key_optional = options.get("key_optional")
         operation = options.get("operation")
         if operation is not None:
@@ -265,7 +268,7 @@ class HttpPolicy:
         self._operation = operation
         self._wire = wire
         self._documentation = documentation
-        self._stores = options.get("stores", is_outcome)
+        self._stores = stores
         self._replayed = _REPLAY_HEADERS | {name.lower() for name in replay_headers}
         wait_ms = options.get("wait_ms") or 0
         of_run: Any = {name: each for name, each in options.items() if name in OnceOptions.__annotations__}
@@ -319,7 +322,11 @@ class HttpPolicy:
         refusal = _MARK.search(response.headers.get("link", ""))
         if refusal is not None and refusal[1] == AMBIGUOUS.name:
             raise ResponseUnknown("another guard does not know whether the request had its effect")
-        verdict = False if refusal is not None else self._stores(response)
+        try:
+            verdict = False if refusal is not None else self._stores(response)
+        except Exception as error:
+            # The effect has happened.
+            raise ResponseUnknown("the option stores failed") from error
         if verdict is True and self._wire.drops_server_errors and response.status >= 500:
             verdict = is_outcome(response)
         if not verdict and response.status >= 500 and claim._held.operation.on_error == "unknown":

@@ -18,13 +18,10 @@ from .v1.errors_pb2 import ErrorReason
 from .v1.idempotency_pb2 import BatchItemError
 
 _PREFIX = "ERROR_REASON_"
+#: The codes that gRPC makes of a proxy's HTTP 500 and of a stream that is reset, and also of other failures.
+_UNCLEAR = (code_pb2.UNKNOWN, code_pb2.INTERNAL, code_pb2.RESOURCE_EXHAUSTED)
 #: With these a whole batch may have failed because of the content of one item.
-_ABOUT_CONTENT = (
-    code_pb2.INVALID_ARGUMENT,
-    code_pb2.INTERNAL,
-    code_pb2.UNKNOWN,
-    code_pb2.RESOURCE_EXHAUSTED,
-)
+_ABOUT_CONTENT = (code_pb2.INVALID_ARGUMENT, *_UNCLEAR)
 
 
 def error_from_call(error: grpc.RpcError) -> OncewardError:
@@ -99,6 +96,11 @@ def is_retryable(error: OncewardError) -> bool:
     return error.retry_delay_ms is not None or is_unavailable(error)
 
 
+def is_to_be_repeated(error: OncewardError) -> bool:
+    """Returns whether a call that is safe to repeat is repeated: also if it is unclear why no answer came."""
+    return is_retryable(error) or (error.reason == "NO_ANSWER" and error.code in _UNCLEAR)
+
+
 def is_unavailable(error: OncewardError) -> bool:
     """Returns whether the service is unavailable by its own answer, or the connection broke."""
     if error.code in (code_pb2.UNAVAILABLE, code_pb2.DEADLINE_EXCEEDED):
@@ -131,6 +133,11 @@ def class_of(error: OncewardError) -> facts_pb2.ReasonClass:
     if facts is not None and facts.reason_class not in _BY_CODE:
         return facts.reason_class
     return facts_pb2.REASON_CLASS_RETRY if is_retryable(error) else facts_pb2.REASON_CLASS_FIX
+
+
+def may_pass(error: OncewardError) -> bool:
+    """Returns whether the function did not run because of another holder, or the service can't decide now."""
+    return class_of(error) in (facts_pb2.REASON_CLASS_WAIT, facts_pb2.REASON_CLASS_RETRY)
 
 
 _BY_CODE = (facts_pb2.REASON_CLASS_UNSPECIFIED, facts_pb2.REASON_CLASS_FIX)

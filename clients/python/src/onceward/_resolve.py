@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from dataclasses import dataclass
 from typing import Any, Generic, TypeAlias, TypeVar
@@ -14,8 +15,12 @@ from ._flow import Flow, Sleep
 from ._lease import now_ms
 from ._options import Operation, RunResult
 from ._printable import printable
+from ._texts import refused_field
 
 T = TypeVar("T")
+
+#: Each search claims the key and asks a provider.
+_MIN_RETRY_AFTER_MS = 100
 
 
 @dataclass(frozen=True)
@@ -34,11 +39,17 @@ class DidNotHappen:
 
 @dataclass(frozen=True)
 class StillOpen:
-    """It will be known later: the record stays as it is, and the run asks again after this time if it may
-    wait so long, or raises InProgressError with it.
+    """It will be known later: the record stays as it is, and the run asks again after this time, at least
+    100 ms, if it may wait so long, or raises InProgressError with it.
+
+    :raises InvalidRequestError: for a time that is negative or not finite.
     """
 
     retry_after_ms: float
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.retry_after_ms < math.inf:
+            raise refused_field("retry_after_ms", f"must be 0 or more, is {self.retry_after_ms}")
 
 
 @dataclass(frozen=True)
@@ -89,6 +100,7 @@ def settle_search(
     claim = ClaimRef(held.ref.namespace, held.ref.key)
     if error is None and isinstance(found, StillOpen):
         yield from held.give_back("still open")
+        found = StillOpen(max(_MIN_RETRY_AFTER_MS, found.retry_after_ms))
         if now_ms() + found.retry_after_ms > wait_until_ms:
             raise in_progress(claim, unknown.last, unknown.last.lease_expired_at, found.retry_after_ms)
         return found

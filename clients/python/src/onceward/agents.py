@@ -304,7 +304,9 @@ class _Attempt:
 
         :raises ToolBlockedError: if the tool did not run; else the tool's own error.
         """
-        if isinstance(error, CompletionError) and self.claim is not None:
+        held = None if self.claim is None else self.claim._held
+        # That of a nested run says nothing about this claim.
+        if held is not None and isinstance(error, CompletionError) and error.claim == held.ref:
             self.is_unknown = not error.stored
             if error.effect.error is None:
                 return error.effect.value

@@ -23,9 +23,10 @@ from celery.exceptions import Retry, SoftTimeLimitExceeded
 from typing_extensions import Unpack
 
 from ._client import Claim, Onceward
-from ._errors import InProgressError
+from ._errors import OncewardError
 from ._finish import _chain
 from ._functions import refuse_deferred_function
+from ._mapping import may_pass
 from ._options import OnceOptions
 from ._per_process import per_process
 
@@ -50,8 +51,8 @@ def guarded_task(
     - A task that can't know whether it had its effect raises an OutcomeUnknownError, also by ``self.retry``
       or ``autoretry_for``: its claim is left to the namespace's policy, and retries wait until its lease is
       over. So is that of a task that is stopped, by a time limit, a revocation or the worker's end.
-    - While another worker runs the task, the message is retried later, without an end, and no worker waits.
-      An InProgressError of the task's own code is an ordinary error.
+    - While another worker runs the task, or the service can't be reached, the message is retried later,
+      without an end, and no worker waits. An InProgressError of the task's own code is an ordinary error.
     - A coroutine function is refused with a TypeError when Celery makes the task.
     - A task that is called in the process, without a worker, runs guarded if there is a ``key``, and
       unguarded otherwise.
@@ -94,9 +95,9 @@ def guarded_task(
 
             try:
                 return client().run(namespace, name, guarded, **merged)
-            except InProgressError as error:
+            except OncewardError as error:
                 # One of the task's own code is about another operation.
-                if has_begun or self.request.called_directly or self.request.is_eager:
+                if has_begun or not may_pass(error) or self.request.called_directly or self.request.is_eager:
                     raise
                 delay_s = max(1, math.ceil((error.retry_delay_ms or 0) / 1000))
                 # Not `self.retry`, which would use up the task's own retries.

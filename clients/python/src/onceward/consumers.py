@@ -181,9 +181,11 @@ def message_handler(
         return name, given
 
     runner: Any = onceward
+    # Without the option, a policy may still require a fingerprint: that is not about the message.
+    of_message = {"key", "key_created_at"} | ({"fingerprint"} if fingerprint is not None else set())
 
     def handle(message: Any) -> Delivery[Any]:
-        attempt = _Attempt(rules)
+        attempt = _Attempt(rules, of_message)
         try:
             attempt.key, given = named(message)
 
@@ -196,7 +198,7 @@ def message_handler(
             return attempt.failed(error)
 
     async def handle_awaited(message: Any) -> Delivery[Any]:
-        attempt = _Attempt(rules)
+        attempt = _Attempt(rules, of_message)
         try:
             attempt.key, given = named(message)
 
@@ -241,9 +243,11 @@ class _Rules:
 class _Attempt:
     """One delivery of a message."""
 
-    def __init__(self, rules: _Rules) -> None:
+    def __init__(self, rules: _Rules, of_message: set[str]) -> None:
+        """:param of_message: the fields of a claim that the message determines."""
         self.key: str | None = None
         self._rules = rules
+        self._of_message = of_message
         self._claim: BaseClaim | None = None
 
     @contextmanager
@@ -294,7 +298,7 @@ class _Attempt:
             return Delivery("duplicate", self.key)
         if not isinstance(error, OncewardError):
             return Delivery("released", self.key, None, error, self._rules.redeliver_after_ms)
-        if _is_about_message(error):
+        if self._is_about_message(error):
             return Delivery("refused", self.key, error=error)
         return self._postponed(error)
 
@@ -302,12 +306,11 @@ class _Attempt:
         delay_ms = max(self._rules.redeliver_after_ms, min(error.retry_delay_ms or 0, _DAY_MS))
         return Delivery("postponed", self.key, None, error, delay_ms)
 
-
-def _is_about_message(error: OncewardError) -> bool:
-    """Returns whether the message is invalid or too old, not the consumer's settings: no delay would help."""
-    if class_of(error) in (facts_pb2.REASON_CLASS_REUSED, facts_pb2.REASON_CLASS_TOO_OLD):
-        return True
-    fields = {each.field for each in error.violations}
-    return error.reason == "INVALID_REQUEST" and not fields.isdisjoint(
-        {"key", "fingerprint", "key_created_at"}
-    )
+    def _is_about_message(self, error: OncewardError) -> bool:
+        """Returns whether the message is invalid or too old, not the consumer's settings: no delay would
+        help.
+        """
+        if class_of(error) in (facts_pb2.REASON_CLASS_REUSED, facts_pb2.REASON_CLASS_TOO_OLD):
+            return True
+        fields = {each.field for each in error.violations}
+        return error.reason == "INVALID_REQUEST" and not fields.isdisjoint(self._of_message)

@@ -24,8 +24,9 @@ from typing_extensions import Unpack
 
 from . import aio
 from ._client import Onceward
-from ._errors import InProgressError
+from ._errors import OncewardError
 from ._functions import is_coroutine_function, refuse_deferred_function
+from ._mapping import may_pass
 from ._options import OnceOptions
 from ._per_process import per_process
 
@@ -52,9 +53,10 @@ def once(
     - A function that can't know whether it had its effect raises an OutcomeUnknownError: its claim is left to
       the namespace's policy, and retries wait until its lease is over. So is that of an actor that is
       stopped, by its time limit or the worker's end.
-    - While another worker runs the operation, the message is retried later, without an end, and no worker
-      waits. Such a retry does not count against the actor's ``max_retries`` if the broker has the middleware
-      ``CurrentMessage``. An InProgressError of the function's own code is an ordinary error.
+    - While another worker runs the operation, or the service can't be reached, the message is retried later,
+      without an end, and no worker waits. Such a retry does not count against the actor's ``max_retries`` if
+      the broker has the middleware ``CurrentMessage``. An InProgressError of the function's own code is an
+      ordinary error.
     - A coroutine function, with the middleware ``AsyncIO``, needs a client of ``onceward.aio``.
 
     :param onceward: a function that returns a client, called once in each process: workers fork.
@@ -105,7 +107,7 @@ def once(
 
 @contextmanager
 def _retried() -> Iterator[Callable[[Callable[[], Any]], Callable[[Any], Any]]]:
-    """Has the message of an operation in progress retried.
+    """Has the message of an operation retried that can't be claimed now.
 
     Returns a function that notes that the actor began: an InProgressError of its own code is about another
     operation.
@@ -122,8 +124,8 @@ def _retried() -> Iterator[Callable[[Callable[[], Any]], Callable[[Any], Any]]]:
 
     try:
         yield begun
-    except InProgressError as error:
-        if has_begun:
+    except OncewardError as error:
+        if has_begun or not may_pass(error):
             raise
         delay_ms = max(1000, math.ceil(error.retry_delay_ms or 0))
         _leave_retry_uncounted()

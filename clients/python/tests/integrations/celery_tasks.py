@@ -26,7 +26,7 @@ Charge = guarded_task(
     key=lambda order: order["id"],
     fingerprint=lambda order: order,
 )
-Mail = guarded_task(connect, "mails")
+Mail = guarded_task(connect, "mails", timeout_ms=1)
 
 
 Refund = guarded_task(connect, "refunds")

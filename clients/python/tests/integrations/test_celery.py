@@ -63,7 +63,8 @@ def test_tasks_run_once_for_a_key(tasks: Any, effects: Path, testing: TestingOnc
         with pytest.raises(Exception, match="too expensive"):
             tasks.charge.delay(dear).get(timeout=_TIMEOUT_S)
     assert effects.read_text().splitlines() == ["order-1 in attempt 1", "order-2 in attempt 1"]
-    # A retry keeps the task's id, which is its key without another one.
+    # A retry keeps the task's id, which is its key without another one; also after an outage of the service.
+    testing.fail_next("Claim", "DATABASE_UNAVAILABLE")
     assert tasks.mail.delay("a@example.com").get(timeout=_TIMEOUT_S) == "sent"
     assert effects.read_text().splitlines()[2:] == [
         "mail to a@example.com in attempt 1",

@@ -85,7 +85,7 @@ def test_a_retry_while_another_worker_runs_the_operation_is_none_of_the_actor_s(
     with TestingOnceward() as testing:
 
         @dramatiq.actor(broker=broker, max_retries=0, store_results=True)
-        @once(lambda: testing.onceward, "charges", key=lambda order_id: order_id)
+        @once(lambda: testing.onceward, "charges", key=lambda order_id: order_id, timeout_ms=1)
         def charge(order_id: str) -> str:
             raise AssertionError("the operation was done by another holder")
 
@@ -93,6 +93,7 @@ def test_a_retry_while_another_worker_runs_the_operation_is_none_of_the_actor_s(
         worker.start()
         try:
             with testing.onceward.claim("charges", "order-1") as scope:
+                testing.fail_next("Claim", "DATABASE_UNAVAILABLE")
                 message = charge.send("order-1")
                 # Two more deliveries, of an actor that allows no retry.
                 deadline_s = time.monotonic() + _TIMEOUT_MS / 1000

@@ -90,6 +90,8 @@ _MONEY = {"on_error": "unknown"}
         (Record.STATE_IN_PROGRESS, _MONEY, lambda: Answer(503, _BUSY), 503),
         (Record.STATE_IN_PROGRESS, _MONEY, _FAILED, 500),
         (Record.STATE_IN_PROGRESS, _PARTIAL, lambda: Answer(200, {}, b'{"errors": ["no bank"]}'), 200),
+        # The option fails.
+        (Record.STATE_IN_PROGRESS, _PARTIAL, lambda: Answer(200, {}, b"{}"), 200),
     ],
 )
 def test_a_failure_is_stored_released_or_unknown(

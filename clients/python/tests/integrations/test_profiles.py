@@ -153,6 +153,7 @@ def test_options_replace_what_a_profile_says(start: Any) -> None:
         {"methods": []},
         {"methods": ["post"]},
         {"replay_headers": ["Set-Cookie"]},
+        {"stores": True},
     ):
         with pytest.raises(InvalidRequestError):
             DjangoMiddleware(

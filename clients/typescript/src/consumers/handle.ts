@@ -75,7 +75,7 @@ export function createHandler<Message, Value>(
         : { kind: "processed", key, value, attempt: claim.attempt };
     } catch (error) {
       return claim === undefined
-        ? withoutRunning(key, error, redelivery)
+        ? withoutRunning(key, error, redelivery, options.fingerprint !== undefined)
         : afterRunning(claim, error, redelivery);
     }
   }
@@ -151,13 +151,18 @@ function unreadable(field: string, cause: unknown): OncewardError {
 /**
  * Returns the outcome if the function was not called: the operation is settled, held by another, or can't be claimed.
  */
-function withoutRunning(key: string, error: unknown, { redeliverAfterMs }: Redelivery): Delivery<never> {
+function withoutRunning(
+  key: string,
+  error: unknown,
+  { redeliverAfterMs }: Redelivery,
+  hasFingerprint: boolean,
+): Delivery<never> {
   if (error instanceof TerminalError) return { kind: "duplicate", key, value: undefined, error };
   if (!(error instanceof OncewardError)) return { kind: "released", key, error, delayMs: redeliverAfterMs };
   if (error instanceof ResultUnavailableError) {
     return { kind: "duplicate", key, value: undefined, error: undefined };
   }
-  if (isAboutMessage(error)) return { kind: "refused", key, error };
+  if (isAboutMessage(error, hasFingerprint)) return { kind: "refused", key, error };
   return postponed(key, error, redeliverAfterMs);
 }
 
@@ -185,11 +190,17 @@ function postponed(key: string, error: OncewardError, redeliverAfterMs: number):
 /** The fields of a claim that a message determines; the last one is that of the service. */
 const OF_THE_MESSAGE: ReadonlySet<string> = new Set(["key", "fingerprint", "keyCreatedAt", "key_created_at"]);
 
-/** Returns whether the message itself is invalid or too old, not the consumer's settings, so that no delay would help. */
-function isAboutMessage(error: OncewardError): boolean {
+/**
+ * Returns whether the message itself is invalid or too old, not the consumer's settings, so that no delay would help. A policy may
+ * require a fingerprint that the consumer has no option for.
+ */
+function isAboutMessage(error: OncewardError, hasFingerprint: boolean): boolean {
   const { reason, violations } = error;
   const { REUSED, TOO_OLD } = ReasonClass;
   const reasonClass = classOf(error);
   if (reasonClass === REUSED || reasonClass === TOO_OLD) return true;
-  return reason === "INVALID_REQUEST" && violations.some(({ field }) => OF_THE_MESSAGE.has(field));
+  return (
+    reason === "INVALID_REQUEST" &&
+    violations.some(({ field }) => OF_THE_MESSAGE.has(field) && (hasFingerprint || field !== "fingerprint"))
+  );
 }

@@ -63,6 +63,15 @@ export function isRetryable(error: OncewardError): boolean {
   return error.retryDelayMs !== undefined || isUnavailable(error);
 }
 
+/**
+ * Returns whether a call that is safe to repeat is repeated: also if it is unclear why no answer came. gRPC makes
+ * these codes of a proxy's HTTP 500 and of a stream that is reset, and also of other failures.
+ */
+export function isToBeRepeated(error: OncewardError): boolean {
+  const unclear: unknown[] = [CODE.UNKNOWN, CODE.INTERNAL, CODE.RESOURCE_EXHAUSTED];
+  return isRetryable(error) || (error.reason === "NO_ANSWER" && unclear.includes(error.code));
+}
+
 /** Returns whether the service is unavailable by its own answer, or the connection broke and the outcome is unknown. */
 export function isUnavailable(error: OncewardError): boolean {
   if (error.code === CODE.UNAVAILABLE || error.code === CODE.DEADLINE_EXCEEDED) return true;

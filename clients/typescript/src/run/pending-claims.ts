@@ -1,4 +1,4 @@
-import { errorFromCall, isRetryable, mayHaveHappened } from "../errors/mapping.ts";
+import { errorFromCall, isToBeRepeated, mayHaveHappened } from "../errors/mapping.ts";
 import type { ClaimResponse } from "../gen/onceward/v1/idempotency_pb.ts";
 import { Record_State } from "../gen/onceward/v1/record_pb.ts";
 import { DEFAULT_LEASE_MS } from "../wire/limits.ts";
@@ -64,7 +64,7 @@ export async function releaseUnusedClaim(
     } catch (cause) {
       const error = errorFromCall(cause);
       const delayMs = retryDelayMs(failures, error.retryDelayMs ?? 0);
-      if (isLast || !isRetryable(error) || performance.now() + delayMs > giveUpAtMs) return;
+      if (isLast || !isToBeRepeated(error) || performance.now() + delayMs > giveUpAtMs) return;
       await pause(delayMs, calls.closing);
     }
   }

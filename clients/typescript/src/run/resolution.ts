@@ -9,6 +9,9 @@ export type Resolution =
   | { readonly kind: "still-open"; readonly retryAfterMs: number }
   | { readonly kind: "unknown" };
 
+/** Each search claims the key and asks a provider. */
+const MIN_RETRY_AFTER_MS = 100;
+
 /** Says that the effect happened: the value is stored and returned, as if the function had returned it, which does not run. */
 export function happened(value: unknown): Resolution {
   return { kind: "happened", value };
@@ -20,15 +23,15 @@ export function didNotHappen(): Resolution {
 }
 
 /**
- * Says that it will be known later: the record stays as it is, and the run asks again if it may wait so long, or throws
- * InProgressError with this time.
+ * Says that it will be known later: the record stays as it is, and the run asks again after this time, at least 100 ms, if it may wait
+ * so long, or throws InProgressError with it.
  *
  * @throws InvalidRequestError.
  */
 export function stillOpen({ retryAfterMs }: { readonly retryAfterMs: number }): Resolution {
   if (!Number.isSafeInteger(retryAfterMs) || retryAfterMs < 0 || retryAfterMs > MAX_TIMER_MS)
     throw refusedField("retryAfterMs", `must be a whole number of milliseconds, 0-${MAX_TIMER_MS}`);
-  return { kind: "still-open", retryAfterMs };
+  return { kind: "still-open", retryAfterMs: Math.max(MIN_RETRY_AFTER_MS, retryAfterMs) };
 }
 
 /** Says that it can't be found out: the record stays as it is, and the run throws AmbiguousError. An error means the same. */

@@ -1,4 +1,4 @@
-import { errorFromCall, isRetryable } from "../errors/mapping.ts";
+import { errorFromCall, isToBeRepeated } from "../errors/mapping.ts";
 
 /** Long enough for a dropped connection to be opened again. */
 const FIRST_DELAY_MS = 50;
@@ -25,7 +25,7 @@ export async function retrying<T>(
       throwIfAborted(signals);
       const error = errorFromCall(cause);
       const delayMs = retryDelayMs(failures, error.retryDelayMs ?? 0);
-      if (!isRetryable(error) || performance.now() + delayMs > giveUpAtMs) throw error;
+      if (!isToBeRepeated(error) || performance.now() + delayMs > giveUpAtMs) throw error;
       await sleep(delayMs, ...signals);
     }
   }

@@ -1,5 +1,5 @@
 import type { Figure } from "../figure.ts";
-import type { Finding } from "../finding.ts";
+import { type Finding, ratioOf } from "../finding.ts";
 import { measureLimit } from "../limit.ts";
 import { alternate } from "../load.ts";
 import { FreshClaims } from "../target.ts";
@@ -20,40 +20,36 @@ const P6_CALLERS = 64;
 export const measureClaims: Figure = async ({ rig, main, options, violations, signal, pace, progress }) => {
   const findings: Finding[] = [];
   const database = await rig.createDiyDatabase();
-  const { target, pool } = diyTarget(database);
-  try {
-    const onceward = new FreshClaims(oncewardTarget(main.client.calls, main.database), violations);
-    const diy = new FreshClaims(target, violations);
-    for (const [callers, bar] of BARS) {
-      if (!options.only.has("P1") && callers !== P6_CALLERS) continue;
-      progress(`claims, ${callers} callers`);
-      const sides = { onceward: onceward.claim, diy: diy.claim };
-      const measured = await alternate(sides, { ...pace, callers }, signal);
-      findings.push({
-        figure: "P1",
-        part: String(callers),
-        what: `claims/s ÷ DIY, ${callers} callers`,
-        value: measured.onceward.perSecond / measured.diy.perSecond,
-        unit: "×",
-        bar: { atLeast: measured.diy.perSecond >= FAST_DIY ? bar.fast : bar.slow },
-        raw: { "Onceward /s": measured.onceward.perSecond, "DIY /s": measured.diy.perSecond },
-      });
-      if (callers !== P6_CALLERS) continue;
-      findings.push({
-        figure: "P6",
-        what: `p99 of a claim ÷ DIY, ${callers} callers`,
-        value: measured.onceward.p99Ms / measured.diy.p99Ms,
-        unit: "×",
-        bar: { atMost: 1 },
-        raw: { "Onceward ms": measured.onceward.p99Ms, "DIY ms": measured.diy.p99Ms },
-      });
-    }
-    await onceward.verify();
-    await diy.verify();
-    if (options.only.has("P1")) findings.push(...(await limit()));
-  } finally {
-    await pool.end();
+  await using target = diyTarget(database);
+  const onceward = new FreshClaims(oncewardTarget(main.client.calls, main.database), violations);
+  const diy = new FreshClaims(target, violations);
+  for (const [callers, bar] of BARS) {
+    if (!options.only.has("P1") && callers !== P6_CALLERS) continue;
+    progress(`claims, ${callers} callers`);
+    const sides = { onceward: onceward.claim, diy: diy.claim };
+    const measured = await alternate(sides, { ...pace, callers }, signal);
+    findings.push(
+      ratioOf(
+        {
+          figure: "P1",
+          part: String(callers),
+          what: `claims/s ÷ DIY, ${callers} callers`,
+          bar: { atLeast: measured.diy.perSecond >= FAST_DIY ? bar.fast : bar.slow },
+        },
+        { "Onceward /s": measured.onceward.perSecond, "DIY /s": measured.diy.perSecond },
+      ),
+    );
+    if (callers !== P6_CALLERS) continue;
+    findings.push(
+      ratioOf(
+        { figure: "P6", what: `p99 of a claim ÷ DIY, ${callers} callers`, bar: { atMost: 1 } },
+        { "Onceward ms": measured.onceward.p99Ms, "DIY ms": measured.diy.p99Ms },
+      ),
+    );
   }
+  await onceward.verify();
+  await diy.verify();
+  if (options.only.has("P1")) findings.push(...(await limit()));
   return findings;
 
   /** Measures the rows a second that Postgres takes at most, and Onceward's share of them. */
@@ -66,14 +62,10 @@ export const measureClaims: Figure = async ({ rig, main, options, violations, si
       return [];
     }
     return [
-      {
-        figure: "P1",
-        part: "limit",
-        what: "best claims/s ÷ limit (pgbench, 200 rows a statement)",
-        value: best / most.rowsPerSecond,
-        unit: "×",
-        raw: { "Onceward /s": best, "limit rows/s": most.rowsPerSecond },
-      },
+      ratioOf(
+        { figure: "P1", part: "limit", what: "best claims/s ÷ limit (pgbench, 200 rows a statement)" },
+        { "Onceward /s": best, "limit rows/s": most.rowsPerSecond },
+      ),
     ];
   }
 };

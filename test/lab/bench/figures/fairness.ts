@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { createTenant } from "../../../support/servers/tenants.ts";
 import type { Figure } from "../figure.ts";
+import { ratioOf } from "../finding.ts";
 import { runSlice, type Slice, summarize } from "../load.ts";
 import type { Station } from "../rig.ts";
 import { FreshClaims } from "../target.ts";
@@ -32,14 +33,14 @@ export const measureFairness: Figure = async ({ main, options, violations, signa
   await fresh.verify();
   const [alone, crowded] = [summarize(slices.alone), summarize(slices.crowded)];
   return [
-    {
-      figure: "P10",
-      what: "a tenant's p99 beside one with 50 times its callers ÷ alone",
-      value: crowded.p99Ms / alone.p99Ms,
-      unit: "×",
-      bar: { atMost: 2 },
-      raw: { "crowded ms": crowded.p99Ms, "alone ms": alone.p99Ms },
-    },
+    ratioOf(
+      {
+        figure: "P10",
+        what: "a tenant's p99 beside one with 50 times its callers ÷ alone",
+        bar: { atMost: 2 },
+      },
+      { "crowded ms": crowded.p99Ms, "alone ms": alone.p99Ms },
+    ),
   ];
 };
 

@@ -11,7 +11,7 @@ const KEYS = 1000;
 /** Measures P5, the latency of a single caller that makes one call after another, and P24, the same over a Unix socket. */
 export const measureLone: Figure = async (bench) => {
   const { rig, main, violations } = bench;
-  const { target, pool } = diyTarget(await rig.createDiyDatabase());
+  await using target = diyTarget(await rig.createDiyDatabase());
   await using local = createOnceward({ address: `unix:${main.socket}`, apiKey: main.tenant.apiKey });
   const targets = {
     onceward: oncewardTarget(main.client.calls, main.database),
@@ -23,20 +23,16 @@ export const measureLone: Figure = async (bench) => {
     socket: await make(targets.socket),
     diy: await make(targets.diy),
   });
-  try {
-    const claims = await ofEach((each) => new FreshClaims(each, violations));
-    const { onceward, socket, diy } = claims;
-    const claim = await compare(bench, "claim", 2.5, {
-      onceward: onceward.claim,
-      socket: socket.claim,
-      diy: diy.claim,
-    });
-    for (const each of [onceward, socket, diy]) await each.verify();
-    const replays = await ofEach(async (each) => (await prepareReplays(each, KEYS, violations)).among(KEYS));
-    return [...claim, ...(await compare(bench, "replay", 2, replays))];
-  } finally {
-    await pool.end();
-  }
+  const claims = await ofEach((each) => new FreshClaims(each, violations));
+  const { onceward, socket, diy } = claims;
+  const claim = await compare(bench, "claim", 2.5, {
+    onceward: onceward.claim,
+    socket: socket.claim,
+    diy: diy.claim,
+  });
+  for (const each of [onceward, socket, diy]) await each.verify();
+  const replays = await ofEach(async (each) => (await prepareReplays(each, KEYS, violations)).among(KEYS));
+  return [...claim, ...(await compare(bench, "replay", 2, replays))];
 };
 
 async function compare(

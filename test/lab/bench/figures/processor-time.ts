@@ -1,6 +1,6 @@
 import { type Cost, type Costly, compareCosts } from "../cost.ts";
 import type { Bench, Figure } from "../figure.ts";
-import type { Finding } from "../finding.ts";
+import { type Finding, ratioOf } from "../finding.ts";
 import { measureLimit } from "../limit.ts";
 import { FreshClaims, prepareReplays, type Target } from "../target.ts";
 import { diyTarget } from "../target-diy.ts";
@@ -21,46 +21,38 @@ type Costs = Readonly<Record<"onceward" | "diy", Cost>>;
 export const measureProcessorTime: Figure = async (bench) => {
   const { rig, main, options, violations, signal } = bench;
   const database = await rig.createDiyDatabase();
-  const { target, pool } = diyTarget(database);
-  try {
-    const sides = {
-      onceward: await stepsOf(bench, oncewardTarget(main.client.calls, main.database)),
-      diy: await stepsOf(bench, target),
-    };
-    const on = (step: "claim" | "pair" | "replay"): Sides => ({
-      onceward: { step: sides.onceward[step], serverPid: main.server.pid, database: main.database },
-      diy: { step: sides.diy[step], serverPid: undefined, database },
-    });
-    const claim = await compareCosts(bench, "claim", on("claim"), CALLERS);
-    const pair = await compareCosts(bench, "pair", on("pair"), CALLERS);
-    const replay = await compareCosts(bench, "replay", on("replay"), CALLERS);
-    await sides.onceward.verify();
-    await sides.diy.verify();
-    const findings = [
-      comparison("claim", claim),
-      comparison("pair", pair),
-      comparison("replay", replay),
-      completion("replica", claim.onceward.serverMicros, pair.onceward.serverMicros),
-      completion("Postgres", claim.onceward.postgresMicros, pair.onceward.postgresMicros),
-    ];
-    bench.progress("processor time of pgbench's rows");
-    const limit = await measureLimit(database, options.quick ? 1 : 5, signal);
-    if (limit === undefined) return findings;
-    const own = claim.onceward.postgresMicros;
-    return [
-      ...findings,
-      {
-        figure: "P18",
-        part: "limit",
-        what: "Postgres' processor time of a claim ÷ a row of pgbench",
-        value: own / limit.postgresMicros,
-        unit: "×",
-        raw: { "claim µs": own, "row µs": limit.postgresMicros },
-      },
-    ];
-  } finally {
-    await pool.end();
-  }
+  await using target = diyTarget(database);
+  const sides = {
+    onceward: await stepsOf(bench, oncewardTarget(main.client.calls, main.database)),
+    diy: await stepsOf(bench, target),
+  };
+  const on = (step: "claim" | "pair" | "replay"): Sides => ({
+    onceward: { step: sides.onceward[step], serverPid: main.server.pid, database: main.database },
+    diy: { step: sides.diy[step], serverPid: undefined, database },
+  });
+  const claim = await compareCosts(bench, "claim", on("claim"), CALLERS);
+  const pair = await compareCosts(bench, "pair", on("pair"), CALLERS);
+  const replay = await compareCosts(bench, "replay", on("replay"), CALLERS);
+  await sides.onceward.verify();
+  await sides.diy.verify();
+  const findings = [
+    comparison("claim", claim),
+    comparison("pair", pair),
+    comparison("replay", replay),
+    completion("replica", claim.onceward.serverMicros, pair.onceward.serverMicros),
+    completion("Postgres", claim.onceward.postgresMicros, pair.onceward.postgresMicros),
+  ];
+  bench.progress("processor time of pgbench's rows");
+  const limit = await measureLimit(database, options.quick ? 1 : 5, signal);
+  if (limit === undefined) return findings;
+  const own = claim.onceward.postgresMicros;
+  return [
+    ...findings,
+    ratioOf(
+      { figure: "P18", part: "limit", what: "Postgres' processor time of a claim ÷ a row of pgbench" },
+      { "claim µs": own, "row µs": limit.postgresMicros },
+    ),
+  ];
 
   async function stepsOf<Token>(of: Bench, side: Target<Token>) {
     const fresh = new FreshClaims(side, violations);

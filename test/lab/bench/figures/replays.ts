@@ -1,5 +1,5 @@
 import type { Bench, Figure } from "../figure.ts";
-import type { Finding } from "../finding.ts";
+import { type Finding, ratioOf } from "../finding.ts";
 import { alternate } from "../load.ts";
 import { prepareReplays } from "../target.ts";
 import { diyTarget } from "../target-diy.ts";
@@ -14,18 +14,14 @@ const QUICK_SPREAD_KEYS = 1000;
 /** Measures P3: replays of completed keys. */
 export const measureReplays: Figure = async (bench) => {
   const { rig, main, options, violations, progress } = bench;
-  const { target, pool } = diyTarget(await rig.createDiyDatabase());
-  try {
-    const keys = options.quick ? QUICK_SPREAD_KEYS : SPREAD_KEYS;
-    progress(`completing ${keys} keys to replay`);
-    const onceward = await prepareReplays(oncewardTarget(main.client.calls, main.database), keys, violations);
-    const diy = await prepareReplays(target, keys, violations);
-    const measureAmong = (part: string, count: number) =>
-      compare(bench, part, count, { onceward: onceward.among(count), diy: diy.among(count) });
-    return [await measureAmong("hot", HOT_KEYS), await measureAmong("spread", keys)];
-  } finally {
-    await pool.end();
-  }
+  await using target = diyTarget(await rig.createDiyDatabase());
+  const keys = options.quick ? QUICK_SPREAD_KEYS : SPREAD_KEYS;
+  progress(`completing ${keys} keys to replay`);
+  const onceward = await prepareReplays(oncewardTarget(main.client.calls, main.database), keys, violations);
+  const diy = await prepareReplays(target, keys, violations);
+  const measureAmong = (part: string, count: number) =>
+    compare(bench, part, count, { onceward: onceward.among(count), diy: diy.among(count) });
+  return [await measureAmong("hot", HOT_KEYS), await measureAmong("spread", keys)];
 };
 
 async function compare(
@@ -36,13 +32,8 @@ async function compare(
 ): Promise<Finding> {
   progress(`replays, ${CALLERS} callers, ${keys} keys`);
   const measured = await alternate(sides, { ...pace, callers: CALLERS }, signal);
-  return {
-    figure: "P3",
-    part,
-    what: `replays/s ÷ DIY, ${CALLERS} callers, ${keys} keys`,
-    value: measured.onceward.perSecond / measured.diy.perSecond,
-    unit: "×",
-    bar: { atLeast: 3 },
-    raw: { "Onceward /s": measured.onceward.perSecond, "DIY /s": measured.diy.perSecond },
-  };
+  return ratioOf(
+    { figure: "P3", part, what: `replays/s ÷ DIY, ${CALLERS} callers, ${keys} keys`, bar: { atLeast: 3 } },
+    { "Onceward /s": measured.onceward.perSecond, "DIY /s": measured.diy.perSecond },
+  );
 }

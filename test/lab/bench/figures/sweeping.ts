@@ -1,5 +1,6 @@
 import type { Bench, Figure } from "../figure.ts";
 import { type Due, fillingMs, fillRecords } from "../fill.ts";
+import { ratioOf } from "../finding.ts";
 import { runSlice, type Slice, summarize } from "../load.ts";
 import type { Station } from "../rig.ts";
 import { FreshClaims } from "../target.ts";
@@ -50,15 +51,15 @@ export const measureSweeping: Figure = async (bench) => {
   await fresh.verify();
   const [without, during] = [summarize(slices.without), summarize(slices.during)];
   return [
-    {
-      figure: "P8",
-      part: "claims",
-      what: "claims/s while the sweep removes as much as comes in ÷ without",
-      value: during.perSecond / without.perSecond,
-      unit: "×",
-      bar: { atLeast: 0.85 },
-      raw: { "with /s": during.perSecond, "without /s": without.perSecond },
-    },
+    ratioOf(
+      {
+        figure: "P8",
+        part: "claims",
+        what: "claims/s while the sweep removes as much as comes in ÷ without",
+        bar: { atLeast: 0.85 },
+      },
+      { "with /s": during.perSecond, "without /s": without.perSecond },
+    ),
     {
       figure: "P8",
       part: "lag",

@@ -1,7 +1,7 @@
 import { findPreviousVersion, layOutVersion } from "../../../support/processes/previous-version.ts";
 import { CITUS_FAULTS } from "./citus.ts";
 import { CROWD_FAULTS } from "./crowds.ts";
-import { anyReplica, type Fault, last } from "./fault.ts";
+import { anyReplica, type Fault, last, postgresFault } from "./fault.ts";
 import { LIMIT_FAULTS } from "./limits.ts";
 import { POSTGRES_CLOCK_FAULTS } from "./postgres-clock.ts";
 import { POSTGRES_NETWORK_FAULTS } from "./postgres-network.ts";
@@ -38,24 +38,19 @@ const VERSION_FAULTS: readonly Fault[] = [
 
 /** Faults of settings that others give the service's database or its role. */
 const POSTGRES_SETTING_FAULTS: readonly Fault[] = [
-  {
-    // Changes no token, no time and no number: to 15 digits, the tokens of a millisecond are equal.
-    name: "postgres-float-digits",
-    target: "postgres",
-    async inject(scene) {
-      const { postgres } = scene.rig;
-      const [{ name } = { name: "" }] = await postgres.query<{ name: string }>(
-        "select quote_ident(current_database()) as name",
-      );
-      const whose = scene.random.below(2) === 0 ? `database ${name}` : "role current_user";
-      await postgres.query(`alter ${whose} set extra_float_digits = 0`);
-      // Only new connections have it.
-      await postgres.query(END_BACKENDS);
-      await last(scene, 2000, 5000);
-      await postgres.query(`alter ${whose} reset extra_float_digits`);
-      await postgres.query(END_BACKENDS);
-    },
-  },
+  // Changes no token, no time and no number: to 15 digits, the tokens of a millisecond are equal.
+  postgresFault("postgres-float-digits", async (postgres, scene) => {
+    const [{ name } = { name: "" }] = await postgres.query<{ name: string }>(
+      "select quote_ident(current_database()) as name",
+    );
+    const whose = scene.random.below(2) === 0 ? `database ${name}` : "role current_user";
+    await postgres.query(`alter ${whose} set extra_float_digits = 0`);
+    // Only new connections have it.
+    await postgres.query(END_BACKENDS);
+    await last(scene, 2000, 5000);
+    await postgres.query(`alter ${whose} reset extra_float_digits`);
+    await postgres.query(END_BACKENDS);
+  }),
 ];
 
 /** Faults of the sweep. */

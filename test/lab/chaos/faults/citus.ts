@@ -1,7 +1,7 @@
 import { shardOf } from "../../../../server/src/citus/shard-map.ts";
 import type { ChaosCitus, CitusNode } from "../citus.ts";
 import type { Rig } from "../rig.ts";
-import { type Fault, last, type Scene } from "./fault.ts";
+import { type Fault, last, postgresFault, type Scene } from "./fault.ts";
 
 /** Faults of the nodes of Citus, and moves of its shards. */
 export const CITUS_FAULTS: readonly Fault[] = [
@@ -32,14 +32,10 @@ export const CITUS_FAULTS: readonly Fault[] = [
     // Open connections lack bytes and can't be used again.
     proxy.cut();
   }),
-  {
-    name: "coordinator-restart",
-    target: "postgres",
-    async inject({ rig: { postgres } }) {
-      await postgres.shutDown();
-      await postgres.restart();
-    },
-  },
+  postgresFault("coordinator-restart", async (postgres) => {
+    await postgres.shutDown();
+    await postgres.restart();
+  }),
   moveFault("shard-move-block-writes", "block_writes"),
   moveFault("shard-move-logical", "force_logical"),
 ];

@@ -65,6 +65,24 @@ export function anyReplica({ rig, random, onVictim }: Scene): Replica {
   return replica;
 }
 
+/** Returns a fault of any one replica. */
+export function replicaFault(
+  name: string,
+  inject: (replica: Replica, scene: Scene) => Promise<void>,
+  whyNot: Fault["whyNot"] = async () => undefined,
+): Fault {
+  return { name, target: "replica", inject: (scene) => inject(anyReplica(scene), scene), whyNot };
+}
+
+/** Returns a fault of Postgres. */
+export function postgresFault(
+  name: string,
+  inject: (postgres: Rig["postgres"], scene: Scene) => Promise<void>,
+  whyNot: Fault["whyNot"] = async () => undefined,
+): Fault {
+  return { name, target: "postgres", inject: (scene) => inject(scene.rig.postgres, scene), whyNot };
+}
+
 /** Waits while the fault lasts; returns at once when the run is interrupted. */
 export async function last({ random, signal }: Scene, fromMs: number, toMs = fromMs): Promise<void> {
   const ms = fromMs + random.below(toMs - fromMs + 1);

@@ -1,7 +1,7 @@
 import { execFile } from "node:child_process";
 import { connect, type Socket } from "node:net";
 import { promisify } from "node:util";
-import { anyReplica, type Fault, last } from "./fault.ts";
+import { type Fault, last, replicaFault } from "./fault.ts";
 
 const run = promisify(execFile);
 const FEW_FILES = 48;
@@ -10,11 +10,9 @@ const SMALL_HEAP_MB = 64;
 
 /** Faults of replicas that run out of files or memory. */
 export const LIMIT_FAULTS: readonly Fault[] = [
-  {
-    name: "replica-out-of-files",
-    target: "replica",
-    async inject(scene) {
-      const replica = anyReplica(scene);
+  replicaFault(
+    "replica-out-of-files",
+    async (replica, scene) => {
       const { pid } = replica.process;
       const limit = (count: string) => run("prlimit", ["--pid", String(pid), `--nofile=${count}:`]);
       const { stdout } = await run("prlimit", [
@@ -32,22 +30,17 @@ export const LIMIT_FAULTS: readonly Fault[] = [
       for (const socket of sockets) socket.destroy();
       await limit(stdout.trim());
     },
-    whyNot: () =>
+    () =>
       run("prlimit", ["--version"]).then(
         () => undefined,
         () => "prlimit is not installed",
       ),
-  },
-  {
-    name: "replica-small-heap",
-    target: "replica",
-    async inject(scene) {
-      const replica = anyReplica(scene);
-      await replica.restart({ nodeOptions: [`--max-old-space-size=${SMALL_HEAP_MB}`] });
-      await last(scene, 4000, 8000);
-      await replica.restart();
-    },
-  },
+  ),
+  replicaFault("replica-small-heap", async (replica, scene) => {
+    await replica.restart({ nodeOptions: [`--max-old-space-size=${SMALL_HEAP_MB}`] });
+    await last(scene, 4000, 8000);
+    await replica.restart();
+  }),
 ];
 
 function openIdle(port: number): Socket {

@@ -1,4 +1,4 @@
-import { type Fault, last } from "./fault.ts";
+import { type Fault, last, postgresFault } from "./fault.ts";
 
 /** Ends all connections of replicas. */
 export const END_BACKENDS =
@@ -6,43 +6,25 @@ export const END_BACKENDS =
 
 /** Faults of Postgres' processes. */
 export const POSTGRES_PROCESS_FAULTS: readonly Fault[] = [
-  {
-    name: "postgres-kill",
-    target: "postgres",
-    async inject({ rig: { postgres } }) {
-      await postgres.kill();
-      await postgres.restart();
-    },
-  },
-  {
-    name: "postgres-freeze",
-    target: "postgres",
-    async inject(scene) {
-      const { postgres } = scene.rig;
-      postgres.signal("SIGSTOP");
-      await last(scene, 1500, 4000);
-      postgres.signal("SIGCONT");
-    },
-  },
-  {
-    name: "postgres-terminate-backends",
-    target: "postgres",
-    async inject(scene) {
-      for (let round = 0; round < 3; round++) {
-        await scene.rig.postgres.query(END_BACKENDS);
-        await last(scene, 200, 600);
-      }
-    },
-  },
-  {
-    // The standby has everything that was acknowledged.
-    name: "postgres-failover",
-    target: "postgres",
-    async inject(scene) {
-      const { postgres } = scene.rig;
-      await postgres.addStandby();
-      await last(scene, 1000, 2000);
-      await postgres.failOver();
-    },
-  },
+  postgresFault("postgres-kill", async (postgres) => {
+    await postgres.kill();
+    await postgres.restart();
+  }),
+  postgresFault("postgres-freeze", async (postgres, scene) => {
+    postgres.signal("SIGSTOP");
+    await last(scene, 1500, 4000);
+    postgres.signal("SIGCONT");
+  }),
+  postgresFault("postgres-terminate-backends", async (postgres, scene) => {
+    for (let round = 0; round < 3; round++) {
+      await postgres.query(END_BACKENDS);
+      await last(scene, 200, 600);
+    }
+  }),
+  // The standby has everything that was acknowledged.
+  postgresFault("postgres-failover", async (postgres, scene) => {
+    await postgres.addStandby();
+    await last(scene, 1000, 2000);
+    await postgres.failOver();
+  }),
 ];

@@ -2,7 +2,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { waitUntil } from "../../../../server/dev/embedded/wait.ts";
 import type { ChaosPostgres } from "../../../support/database/chaos-postgres.ts";
 import { WATCHED } from "../load/watch.ts";
-import { type Fault, last, type Scene } from "./fault.ts";
+import { type Fault, last, postgresFault, type Scene } from "./fault.ts";
 import { END_BACKENDS } from "./postgres-process.ts";
 
 const MAX_CONNECTIONS = 80;
@@ -14,42 +14,31 @@ const LOCKED_MS = 30_000;
 
 /** Faults in which Postgres refuses work, or can't do it. */
 export const POSTGRES_REFUSAL_FAULTS: readonly Fault[] = [
-  {
-    name: "postgres-too-many-connections",
-    target: "postgres",
-    async inject(scene) {
-      const { postgres } = scene.rig;
-      const taken = await takeConnections(postgres);
-      // New connections find none free.
-      await taken[0]?.query(END_BACKENDS);
-      const more = await takeConnections(postgres);
-      await last(scene, 1000, 3000);
-      await Promise.all([...taken, ...more].map((client) => client.end()));
-    },
-  },
-  {
-    name: "postgres-read-only",
-    target: "postgres",
-    async inject(scene) {
-      const { postgres } = scene.rig;
-      const set = async (value: "on" | "off") => {
-        const client = await postgres.connect();
-        await client.query("set default_transaction_read_only = off");
-        await client.query("set transaction_read_only = off");
-        await client.query(`alter system set default_transaction_read_only = ${value}`);
-        await client.query("select pg_reload_conf()");
-        await client.end();
-      };
-      await set("on");
-      await last(scene, 1000, 3000);
-      await set("off");
-    },
-  },
-  {
-    name: "postgres-disk-full",
-    target: "postgres",
-    async inject(scene) {
-      const { postgres, disk } = scene.rig;
+  postgresFault("postgres-too-many-connections", async (postgres, scene) => {
+    const taken = await takeConnections(postgres);
+    // New connections find none free.
+    await taken[0]?.query(END_BACKENDS);
+    const more = await takeConnections(postgres);
+    await last(scene, 1000, 3000);
+    await Promise.all([...taken, ...more].map((client) => client.end()));
+  }),
+  postgresFault("postgres-read-only", async (postgres, scene) => {
+    const set = async (value: "on" | "off") => {
+      const client = await postgres.connect();
+      await client.query("set default_transaction_read_only = off");
+      await client.query("set transaction_read_only = off");
+      await client.query(`alter system set default_transaction_read_only = ${value}`);
+      await client.query("select pg_reload_conf()");
+      await client.end();
+    };
+    await set("on");
+    await last(scene, 1000, 3000);
+    await set("off");
+  }),
+  postgresFault(
+    "postgres-disk-full",
+    async (postgres, scene) => {
+      const { disk } = scene.rig;
       await disk.fill?.();
       await last(scene, 1000, 3000);
       await disk.empty();
@@ -57,8 +46,8 @@ export const POSTGRES_REFUSAL_FAULTS: readonly Fault[] = [
       const isBack = () => postgres.query("select 1").then(Boolean, () => false);
       if (!(await waitUntil(isBack, RECOVERY_TIMEOUT_MS))) await postgres.restart();
     },
-    whyNot: async ({ disk }) => (disk.fill === undefined ? "no disk can be mounted here" : undefined),
-  },
+    async ({ disk }) => (disk.fill === undefined ? "no disk can be mounted here" : undefined),
+  ),
   {
     name: "postgres-row-locks",
     target: "rows",

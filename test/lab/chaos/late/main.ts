@@ -6,7 +6,7 @@ import { countErrors } from "../errors.ts";
 import { FAULTS } from "../faults/all.ts";
 import type { Fault } from "../faults/fault.ts";
 import { POSTGRES_CLOCK_FAULTS } from "../faults/postgres-clock.ts";
-import { interruption, runToEnd } from "../interruption.ts";
+import { interruption, progress, runToEnd } from "../interruption.ts";
 import { readOptions } from "../options.ts";
 import { startRig } from "../rig.ts";
 import { LATE_NAMESPACES, REFUSING, RETENTION_MS, RUNNING } from "./keys.ts";
@@ -88,8 +88,6 @@ const LEFT_OUT: ReadonlySet<string> = new Set([
 ]);
 const LATE_FAULTS: readonly Fault[] = [...FAULTS.filter(({ name }) => !LEFT_OUT.has(name)), ...RESTORES];
 
-const startedAtMs = performance.now();
-
 await runToEnd(async () => {
   const names = LATE_FAULTS.map(({ name }) => name);
   const { seed, durationMs, replicas, faults, out } = readOptions(process.argv.slice(2), {
@@ -143,9 +141,4 @@ async function showFailures({ violations, timeouts, accidents }: LateRound, seed
     await writeFile(join(FAILURES_DIR, `late-seed-${seed}-${index + 1}.txt`), `${text}\n`);
     console.error(`\n${text}`);
   }
-}
-
-function progress(what: string): void {
-  const seconds = Math.round((performance.now() - startedAtMs) / 1000);
-  console.log(`${String(seconds).padStart(5)} s  ${what}`);
 }

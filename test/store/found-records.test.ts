@@ -1,19 +1,12 @@
-import { beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { Result_Kind } from "../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
-import { connectClient, type IdempotencyClient } from "../support/calls/clients.ts";
-import { granted } from "../support/calls/records.ts";
-import { lockRows, openConnection } from "../support/database/connections.ts";
-import { createTenant, type TestTenant } from "../support/servers/tenants.ts";
-import { useServer } from "../support/servers/use-server.ts";
+import { findResolved } from "../../server/src/records/claim/find-resolved.ts";
+import { endLeases, granted } from "../support/calls/records.ts";
+import { lockRows, openConnection, openStorePool } from "../support/database/connections.ts";
+import { useCaller, useServer } from "../support/servers/use-server.ts";
 
-const { database, server } = useServer({ ONCEWARD_CACHE_MIB: "0" });
-let tenant: TestTenant;
-let client: IdempotencyClient;
-
-beforeAll(async () => {
-  tenant = await createTenant(database);
-  client = connectClient(server, tenant.apiKey);
-});
+const { database, server } = useServer();
+const { tenant, client } = useCaller({ database, server });
 
 function idOf(key: string) {
   return { namespace: "charges", key };
@@ -54,4 +47,27 @@ test("a claim that finds a record does not wait for a transaction that has locke
   expect((await client.claim(idOf("locked"))).outcome.case).toBe("inProgress");
   expect(await claimTogether(["beside", "locked"])).toEqual(["claimed", "inProgress"]);
   await other.query("rollback");
+});
+
+/** What happens to a key after it was claimed. */
+const FATES: Readonly<Record<string, (key: string, fencingToken: bigint) => Promise<unknown>>> = {
+  running: async () => {},
+  settled: (key, fencingToken) =>
+    client.complete({ ...idOf(key), fencingToken, result: { kind: Result_Kind.SUCCESS } }),
+  released: (key, fencingToken) => client.release({ ...idOf(key), fencingToken }),
+  lapsed: (key) => endLeases(database, tenant, key),
+  ended: (key) => database.query("update records set expires_at = now() where key = $1", [key]),
+  forgotten: (key) => database.query("update records set state = 0 where key = $1", [key]),
+  removed: (key) => database.query("delete from records where key = $1", [key]),
+  runningToo: async () => {},
+};
+
+test("all keys are found resolved, except those that are in progress under a running lease", async () => {
+  for (const [key, befall] of Object.entries(FATES)) {
+    await befall(key, granted(await client.claim(idOf(key))).fencingToken);
+  }
+  const keys = Object.keys(FATES);
+  const ids = keys.map((key) => ({ tenantId: tenant.id, ...idOf(key) }));
+  const resolved = await findResolved({ pool: openStorePool(database) }, ids);
+  expect(keys.filter((_, index) => !resolved.has(index))).toEqual(["running", "runningToo"]);
 });
