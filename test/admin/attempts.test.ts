@@ -48,11 +48,31 @@ describeAdministration("the attempts of a record", (world) => {
     await endLeases(world().database, one.tenant);
     await past("b", "not found");
     await past("c", "still open");
-    expect(await attempts(one)).toEqual(["1 a SUPERSEDED", "2 c GIVEN_BACK (still open)"]);
+    expect(await attempts(one)).toEqual(["1 a HELD", "2 c GIVEN_BACK (still open)"]);
     const { fencingToken } = await grant(one.caller, { owner: "d", acceptAmbiguous: true });
     expect(await attempts(one)).toEqual(["1 a SUPERSEDED", "2 c GIVEN_BACK (still open)", "2 d HELD"]);
     await one.caller.complete({ ...ORDER, fencingToken, result: success("done") });
     expect(await attempts(one)).toEqual(["1 a SUPERSEDED", "2 c GIVEN_BACK (still open)", "2 d SETTLED"]);
+  });
+
+  test("that were given back had tokens that no later claim gets, also after a resolution", async () => {
+    const { caller, admin, tenant } = await world().administeredTenant();
+    for (const [index, resolution] of [undefined, RELEASE, FORGET].entries()) {
+      const record = { ...ORDER, key: `order-${index}` };
+      await grant(caller, record);
+      await endLeases(world().database, tenant, record.key);
+      const { fencingToken } = await grant(caller, record);
+      await caller.release({ ...record, fencingToken, giveBack: true });
+      // As if the clock had been ahead, and no replica remembered.
+      const ahead = fencingToken + BigInt(index + 1) * 10n ** 12n;
+      await world().database.query(
+        `update records set past_attempts = jsonb_set(past_attempts, '{-1,token}', to_jsonb($3::text))
+          where tenant_id = $1 and key = $2`,
+        [tenant.id, record.key, String(ahead)],
+      );
+      if (resolution !== undefined) await resolve(admin, resolution, record);
+      expect((await grant(caller, record)).fencingToken).toBeGreaterThan(ahead);
+    }
   });
 
   const kept = async ({ tenant }: AdministeredTenant) =>

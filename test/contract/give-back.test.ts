@@ -1,7 +1,9 @@
+import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { expect, test } from "vitest";
 import { Record_State } from "../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
 import { errorOf } from "../support/calls/errors.ts";
-import { grant, lookUp, ORDER, success } from "../support/calls/verbs.ts";
+import { grant, lookUp, ORDER, seconds, success } from "../support/calls/verbs.ts";
+import { describeContractOnce } from "../support/servers/contract.ts";
 import { describeSharedContract } from "../support/servers/shared-contract.ts";
 
 const LATER = { owner: "resolver", acceptAmbiguous: true };
@@ -18,14 +20,13 @@ describeSharedContract("A claim that is given back", (contract) => {
       unknown: { owner: "worker-1", attempt: 1, leaseExpiredAt: before.leaseExpiresAt },
     });
     await client.release({ ...ORDER, fencingToken, reason: "still open", giveBack: true });
-    const { state, owner, attempt: number, claimedAt, leaseExpiresAt, firstClaimedAt } = before;
-    expect(state).toBe(Record_State.AMBIGUOUS);
-    const after = await lookUp(client);
-    expect(after).toMatchObject({ state, owner, attempt: number, claimedAt, leaseExpiresAt, firstClaimedAt });
-    expect(after.releaseReason).toBe("");
+    expect(before.state).toBe(Record_State.AMBIGUOUS);
+    const { expiresAt, ...after } = await lookUp(client);
+    expect(before).toMatchObject(after);
+    expect(timestampMs(expiresAt as never)).toBeGreaterThan(timestampMs(before.expiresAt as never));
     expect((await client.claim(ORDER)).outcome).toMatchObject({
       case: "ambiguous",
-      value: { owner: "worker-1", attempt: 1, leaseExpiredAt: leaseExpiresAt },
+      value: { owner: "worker-1", attempt: 1, leaseExpiredAt: before.leaseExpiresAt },
     });
   });
 
@@ -43,9 +44,27 @@ describeSharedContract("A claim that is given back", (contract) => {
     expect(await errorOf(client.release({ ...ORDER, fencingToken }))).toMatchObject(superseded);
     const result = success("done");
     expect(await errorOf(client.complete({ ...ORDER, fencingToken, result }))).toMatchObject(superseded);
-    // Also by the token that Lookup returns.
-    expect(await client.release({ ...back, fencingToken: record.fencingToken })).toEqual(first);
     expect(await lookUp(client)).toEqual(record);
+  });
+
+  test("was of a holder that only stalled: it may extend, complete and release as before", async () => {
+    const { client, timePasses } = await contract.newCaller({ on_lease_expiry: "HOLD" });
+    for (const key of ["completes", "releases"]) {
+      const { fencingToken: late } = await grant(client, { key });
+      await timePasses(31);
+      const { fencingToken } = await grant(client, { ...LATER, key });
+      const back = { ...ORDER, key, fencingToken, giveBack: true };
+      await client.release(back);
+      const own = { ...ORDER, key, fencingToken: late };
+      await client.extendLease(own);
+      expect((await client.claim({ ...ORDER, ...LATER, key })).outcome.case).toBe("inProgress");
+      await client.release(back);
+      if (key === "completes") await client.complete({ ...own, result: success("done") });
+      else await client.release({ ...own, giveBack: true });
+      const { outcome } = await client.claim({ ...ORDER, key });
+      expect(outcome.case).toBe(key === "completes" ? "completed" : "claimed");
+      if (outcome.case === "claimed") expect(outcome.value.fencingToken).toBeGreaterThan(fencingToken);
+    }
   });
 
   test("counts no attempt, however often, and tokens rise", async () => {
@@ -94,5 +113,18 @@ describeSharedContract("A claim that is given back", (contract) => {
       await client.release({ ...ORDER, fencingToken, reason: "left", giveBack: true });
       expect(await lookUp(client)).toMatchObject({ state: Record_State.RELEASED, releaseReason: "left" });
     }
+  });
+});
+
+describeContractOnce("A claim that is given back", (contract) => {
+  test("keeps the key for as long as it would have been kept without the claim", async () => {
+    const { client, timePasses } = await contract.newCaller({ on_lease_expiry: "HOLD" });
+    await grant(client);
+    await timePasses(31);
+    const { expiresAt } = await lookUp(client);
+    const { fencingToken } = await grant(client, { ...LATER, retention: seconds(60) });
+    expect((await lookUp(client)).expiresAt).toEqual(expiresAt);
+    await client.release({ ...ORDER, fencingToken, giveBack: true });
+    expect((await lookUp(client)).expiresAt).toEqual(expiresAt);
   });
 });

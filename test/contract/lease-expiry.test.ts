@@ -151,6 +151,34 @@ describeSharedContractOnce("When a lease runs out under RECLAIM with reclaim_wit
     expect(await grant(client, { acceptAmbiguous: true })).toMatchObject({ attempt: 3 });
   });
 
+  test("a release of a claim that took over leaves the one before it held afterwards", async () => {
+    const { client, timePasses } = await contract.newCaller(WITHIN);
+    const { fencingToken: late } = await grant(client, { owner: "worker-1" });
+    await timePasses(60);
+    const released = { ...ORDER, fencingToken: (await grant(client)).fencingToken };
+    const first = await client.release(released);
+    expect(await client.release(released)).toEqual(first);
+    // Also one whose holder stalls until another claim has looked.
+    const stalled = await grant(client, { owner: "worker-2" });
+    expect(stalled).toMatchObject({ attempt: 2, unknown: { owner: "worker-1", attempt: 1 } });
+    expect(stalled.fencingToken).toBeGreaterThan(released.fencingToken);
+    await timePasses(31);
+    const { fencingToken } = await grant(client, { acceptAmbiguous: true });
+    await client.release({ ...ORDER, fencingToken, giveBack: true });
+    await client.release({ ...ORDER, fencingToken: stalled.fencingToken });
+    await timePasses(60);
+    expect((await client.claim(ORDER)).outcome).toMatchObject({
+      case: "ambiguous",
+      value: { owner: "worker-2", attempt: 2 },
+    });
+    expect(await errorOf(client.complete({ ...ORDER, fencingToken: late, result }))).toMatchObject({
+      reason: "CLAIM_SUPERSEDED",
+    });
+    const { fencingToken: accepting } = await grant(client, { acceptAmbiguous: true });
+    await client.release({ ...ORDER, fencingToken: accepting });
+    expect(await grant(client)).toMatchObject({ attempt: 4 });
+  });
+
   test("a batch is decided like single claims", async () => {
     const { client, timePasses } = await contract.newCaller(WITHIN);
     const keys = ["a", "b"];

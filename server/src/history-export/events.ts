@@ -75,13 +75,15 @@ export function eventsOf(
     },
     claimedAt,
   );
-  const settled = { ...claim, ...resolutionOf(row), expiresAt: moment(row.expires_at) };
+  const last = lastAttempt(row);
+  const settled = { ...claim, ...resolutionOf(last, fencingToken), expiresAt: moment(row.expires_at) };
   switch (Number(row.state)) {
     case STATE.forgotten:
       // A claim of a key that is too old leaves such a row.
       return kind === "insert" ? [] : [event("forgotten")];
     case STATE.inProgress:
-      if (row.unknown_since === row.lease_expires_at) return [event("given_back", { restored: claim })];
+      if (last?.ending === "given back")
+        return [event("given_back", { restored: claim }, commit.time, last.token)];
       return isAsClaimed(row) ? [granted] : [];
     case STATE.completed: {
       // A completion writes its result; what is as it was before is told already.
@@ -109,10 +111,13 @@ function isAsClaimed({ claimed_at, lease_expires_at, lease_ms }: ChangedRow): bo
   return Math.abs(leaseMs - Number(lease_ms)) <= 1;
 }
 
+/** Returns the last of the past attempts: also the newest one if it was resolved, and one that was given back. */
+const lastAttempt = ({ past_attempts }: ChangedRow) =>
+  parsed<readonly Record<string, string>[]>(past_attempts)?.at(-1);
+
 /** An administrator's resolution leaves the attempt that it ends among the past ones. */
-function resolutionOf({ past_attempts, fencing_token }: ChangedRow): object {
-  const last = parsed<readonly Record<string, string>[]>(past_attempts)?.at(-1);
-  if (last?.ending !== "resolved" || last.token !== fencing_token) return {};
+function resolutionOf(last: ReturnType<typeof lastAttempt>, token: ChangedRow[string]): object {
+  if (last?.ending !== "resolved" || last.token !== token) return {};
   return { resolved: { reason: last.reason, recordJob: last.job } };
 }
 

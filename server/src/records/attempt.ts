@@ -1,4 +1,4 @@
-import { isGivenBack, type LiveRecord } from "./record.ts";
+import type { LiveRecord } from "./record.ts";
 
 /** Maximum attempts that are shown. */
 export const MAX_ATTEMPTS_SHOWN = 16;
@@ -28,23 +28,22 @@ export const MAX_REASON_CHARACTERS = 128;
  * Returns the attempts of a record's life, oldest first: the last MAX_ATTEMPTS_SHOWN.
  *
  * @param past the attempts that the row keeps, read when the record was read or later. Those of an earlier
- *   life or of a later claim are skipped. The newest claim is among them only if it was resolved or given back.
+ *   life or of a later claim are skipped. The newest claim is among them only if it was resolved.
  */
 export function attemptsOf(record: LiveRecord, past: readonly Attempt[]): readonly Attempt[] {
   const { fencingToken, firstClaimedAtMs, phase } = record;
-  const earlier = past
-    .filter(
-      (attempt) =>
-        attempt.fencingToken < fencingToken &&
-        microseconds(attempt.claimedAtMs) >= microseconds(firstClaimedAtMs),
-    )
-    .sort((a, b) => a.claimedAtMs - b.claimedAtMs);
+  const earlier = past.filter(
+    (attempt) =>
+      (attempt.fencingToken < fencingToken || attempt.ending === "given back") &&
+      microseconds(attempt.claimedAtMs) >= microseconds(firstClaimedAtMs),
+  );
   const isSettled = phase.kind === "released" || phase.kind === "completed";
   const resolved = past.find(
     (attempt) => isSettled && attempt.fencingToken === fencingToken && attempt.ending === "resolved",
   );
-  if (!isSettled && isGivenBack(record)) return earlier.slice(-MAX_ATTEMPTS_SHOWN);
-  return [...earlier, resolved ?? newestAttempt(record)].slice(-MAX_ATTEMPTS_SHOWN);
+  return [...earlier, resolved ?? newestAttempt(record)]
+    .sort((a, b) => a.claimedAtMs - b.claimedAtMs)
+    .slice(-MAX_ATTEMPTS_SHOWN);
 }
 
 /** Two statements may give one time with different rounding errors. */

@@ -78,15 +78,12 @@ export interface LiveRecord {
   readonly leaseRemainingMs: number;
   /** The claim that the newest one took over after its lease, so that its effect is unknown. Unset: it took over no claim. */
   readonly unknown?: { readonly owner: string; readonly leaseExpiredAtMs: number } | undefined;
+  /** The claim that was given back, if the newest one is that which it had taken over. */
+  readonly givenBack?: { readonly fencingToken: bigint; readonly acceptedAmbiguous: boolean } | undefined;
   readonly expiresAtMs: number;
   readonly checkpoint: Checkpoint | undefined;
   /** Set by the claim that replaced the key's ended record: when that one was first claimed. */
   readonly endedFirstClaimedAtMs?: number | undefined;
-}
-
-/** Returns whether the newest claim was given back, so that the record is what that claim had taken over. */
-export function isGivenBack({ leaseExpiresAtMs, unknown }: LiveRecord): boolean {
-  return unknown?.leaseExpiredAtMs === leaseExpiresAtMs;
 }
 
 /** Returns the time at which the database answered, on its own clock. */

@@ -9,13 +9,12 @@ import {
   type ReleaseResponse,
   ReleaseResponseSchema,
 } from "../gen/onceward/v1/idempotency_pb.ts";
-import { MAX_ATTEMPTS_SHOWN } from "./attempt.ts";
 import { createBatchedWrite, type WriteParts, writeAll } from "./engine/batched-writes.ts";
 import { writtenRecords } from "./engine/read-records.ts";
-import { idColumns, type RecordRow, STATE, WRITTEN_SELECT } from "./engine/record-row.ts";
-import { endedAttempt, IN_KEY_ORDER, IS_GIVEN_BACK, OWN_CLAIM } from "./engine/record-sql.ts";
+import { IS_GIVEN_BACK, idColumns, type RecordRow, STATE, WRITTEN_SELECT } from "./engine/record-row.ts";
+import { endedAttempt, IN_KEY_ORDER, OWN_CLAIM } from "./engine/record-sql.ts";
 import type { RecordsDatabase } from "./engine/sharded-batcher.ts";
-import { type Contended, isGivenBack, type LiveRecord, type RecordId, recordName } from "./record.ts";
+import { type Contended, type LiveRecord, type RecordId, recordName } from "./record.ts";
 import { parseFencingToken, readRecordId } from "./request.ts";
 import { alreadyCompleted, ownRecord } from "./settlement.ts";
 import { countFenced, type SettlingOptions, type Steps } from "./steps.ts";
@@ -56,12 +55,9 @@ export function answerRelease(
   command: ReleaseCommand,
   applied: boolean,
 ): Release | Contended {
-  // Repeated, by the claim's token or by that to which giving back has raised it.
-  if (command.giveBack && record !== undefined && isGivenBack(record)) {
-    const raisedBy = record.fencingToken - command.fencingToken;
-    if (raisedBy === 1n || raisedBy === 0n)
-      return { kind: "released", expiresAtMs: record.expiresAtMs, settles: false };
-  }
+  const back = record?.givenBack;
+  if (record && back?.fencingToken === command.fencingToken && (command.giveBack || !back.acceptedAmbiguous))
+    return { kind: "released", expiresAtMs: record.expiresAtMs, settles: false };
   const own = ownRecord(record, command.fencingToken);
   switch (own.phase.kind) {
     case "released":
@@ -75,11 +71,18 @@ export function answerRelease(
     case "inProgress":
     case "lapsed":
     case "ambiguous":
-      return { kind: "contended" };
+      if (own.givenBack === undefined || own.unknown === undefined) return { kind: "contended" };
+      // It can't be given back a second time, and stays held.
+      return { kind: "released", expiresAtMs: own.expiresAtMs, settles: false };
   }
 }
 
-const GIVES_BACK = "i.give_back and r.unknown_since is not null";
+/**
+ * Whether the release says nothing about the claim that was taken over: it is given back, or its holder did not accept ambiguity,
+ * which would end the time of `reclaim_within` if the record became free.
+ */
+const GIVES_BACK = `(r.unknown_since is not null
+      and (i.give_back or (r.holds_on_lease_expiry and (not r.accepts_ambiguous or ${IS_GIVEN_BACK}))))`;
 
 /** Returns what an update sets a column to when the claim is given back, and when it is released. */
 const either = (givenBack: string, released: string) =>
@@ -87,14 +90,19 @@ const either = (givenBack: string, released: string) =>
 
 /** A column of the attempt that the claim took over. */
 const takenOver = (field: string) => `r.past_attempts -> -1 ->> '${field}'`;
+/** Whether an earlier claim was given back to that attempt. */
+const WAS_GIVEN_BACK = "r.past_attempts -> -2 ->> 'ending' = 'given back'";
+/** The attempt before it, and whether that one's outcome is unknown and was held. */
+const BEFORE = `(r.past_attempts -> case when ${WAS_GIVEN_BACK} then -3 else -2 end)`;
+const TOOK_OVER = `${BEFORE} ->> 'ending' = 'superseded' and ${BEFORE} ->> 'holds' is not null`;
+const CLAIMED_AT = `to_timestamp((${takenOver("claimed")})::numeric / 1000)`;
 
 /**
  * Releases many claims, each only if its token is the row's and the claim is still in progress, even if its
  * lease has run out.
  *
- * A claim that is given back restores what it took over. The token rises, so that a late heartbeat of the claim does not
- * renew the restored lease. The claim becomes the last but one of the past attempts, instead of an earlier one that was given back,
- * because the last one is that which may have had its effect.
+ * A claim that is given back restores what it took over, also the token, so that a holder that was only late may still complete.
+ * The claim takes the place of that one among the past attempts, and of an earlier one that was given back.
  */
 const releaseRecords = {
   name: "release_records",
@@ -109,29 +117,28 @@ with input as materialized (
     state = ${either(`${STATE.inProgress}`, `${STATE.released}`)},
     settled_at = ${either("null", "i.now")},
     release_reason = ${either("null", "i.release_reason")},
-    fencing_token = ${either("r.fencing_token + 1", "r.fencing_token")},
-    attempt = ${either("r.attempt - 1", "r.attempt")},
+    fencing_token = ${either(`(${takenOver("token")})::bigint`, "r.fencing_token")},
+    attempt = ${either(`(${takenOver("attempt")})::int`, "r.attempt")},
     owner = ${either(`coalesce(${takenOver("owner")}, '')`, "r.owner")},
     claim_id = ${either("''", "r.claim_id")},
     holds_on_lease_expiry = ${either(`${takenOver("holds")} is not null`, "r.holds_on_lease_expiry")},
     reclaim_within_s = ${either(`nullif((${takenOver("holds")})::int, 0)`, "r.reclaim_within_s")},
-    claimed_at = ${either(`to_timestamp((${takenOver("claimed")})::numeric / 1000)`, "r.claimed_at")},
+    claimed_at = ${either(CLAIMED_AT, "r.claimed_at")},
+    unknown_since = ${either(`case when ${TOOK_OVER} then ${CLAIMED_AT} end`, "r.unknown_since")},
     lease_expires_at = ${either("r.unknown_since", "r.lease_expires_at")},
     past_attempts = ${either(
-      `case when r.past_attempts -> -2 ->> 'ending' = 'given back' then r.past_attempts - -1 - -1
-           when jsonb_array_length(r.past_attempts) >= ${MAX_ATTEMPTS_SHOWN} then r.past_attempts - -1 - 0
+      `case when ${WAS_GIVEN_BACK} then r.past_attempts - -1 - -1
            else r.past_attempts - -1 end
            || ${endedAttempt({
              ended: "trim_scale(extract(epoch from i.now - to_timestamp(0)) * 1000)::text",
              ending: "'given back'",
              reason: "i.release_reason",
-           })}
-           || (r.past_attempts -> -1)`,
+           })}`,
       "r.past_attempts",
     )}
   from input i
   where ${OWN_CLAIM}
-    and not (i.give_back and ${IS_GIVEN_BACK})
+    and not (${GIVES_BACK} and ${IS_GIVEN_BACK})
   returning r.*
 )
 select ${WRITTEN_SELECT}

@@ -256,14 +256,16 @@ describe("HOLD", () => {
     expect(violatedUnderHold(pending, accepting, claim(2400, 2410, granted(3)))).toEqual([]);
   });
 
-  test("a claim that is given back counts no attempt, and raises its token", () => {
+  test("a claim that is given back counts no attempt, and its token is not granted again", () => {
     const found = [held, claim(1100, 1110, granted(2, 2), { acceptAmbiguous: true })];
     const back = (returns: number, from = 1200) => release(from, returns, 2, OK, { giveBack: true });
     const next = (token: number, attempt: number) =>
       claim(1300, 1310, granted(token, attempt), { acceptAmbiguous: true });
     expect(violatedUnderHold(...found, back(1210), back(1230, 1220), next(4, 2))).toEqual([]);
     expect(violatedUnderHold(...found, back(1210), next(4, 3))).toEqual([1]);
-    expect(violatedUnderHold(...found, back(1210), next(3, 2))).toEqual([2]);
+    expect(violatedUnderHold(...found, back(1210), next(2, 2))).toEqual([2]);
+    expect(violatedUnderHold(...found, back(1210), complete(1220, 1230, 1, "late"))).toEqual([]);
+    expect(violatedUnderHold(...found, complete(1220, 1230, 1, "late"))).toEqual([4]);
     expect(violatedUnderHold(...found, back(1210), claim(1300, 1310, granted(4)))).toEqual([1]);
     expect(violatedUnderHold(...found, back(1210), extend(1220, 1230, 2))).toEqual([4]);
     expect(violatedUnderHold(...found, back(LOST), next(4, 2))).toEqual([]);
@@ -282,6 +284,12 @@ describe("HOLD", () => {
     expect(within(held, second, lookup(2200, 2210, seen("inProgress", 2)))).toEqual([9]);
     expect(within(held, claim(1100, 1110, AMBIGUOUS))).toEqual([9]);
     expect(within(held, lookup(1100, 1110, seen("inProgress", 1)), second)).toEqual([]);
+    const twice = [release(1120, 1130, 2), release(1140, 1150, 2)];
+    const back = [held, second, ...twice, claim(1200, 1210, granted(3, 2))];
+    expect(within(...back, release(1220, 1230, 3), claim(2200, 2210, AMBIGUOUS))).toEqual([]);
+    expect(within(...back, release(1220, 1230, 3), claim(2200, 2210, granted(4)))).toEqual([1]);
+    const accepting = claim(2200, 2210, granted(4), { acceptAmbiguous: true });
+    expect(within(...back, accepting, release(2220, 2230, 4), claim(2240, 2250, granted(5)))).toEqual([]);
   });
 
   test("a lookup shows the same states", () => {

@@ -21,10 +21,12 @@ export interface HeldRecord {
   readonly heldFrom: Range;
   /** Whether the newest claim's effect has not begun. A replica of the previous version may answer as if it had. */
   readonly isPending: boolean;
-  /** What giving back the newest claim restores: the record that it took over, of unknown outcome. */
-  readonly unknown: HeldRecord | undefined;
-  /** Whether the newest claim was given back, which raised its token by one. */
-  readonly isGivenBack: boolean;
+  /** What giving back the newest claim restores: what it took over, of unknown outcome. */
+  readonly unknown: State | undefined;
+  /** The token of the claim that was given back, if the newest one is that which it had taken over; 0: there is none. */
+  readonly givenBack: number;
+  /** Whether the newest claim accepts ambiguity, or that which was given back did. */
+  readonly acceptsAmbiguous: boolean;
   /** The stamped retentions, which count from `stampedAt`. */
   readonly keyRetention: Range;
   readonly resultRetention: Range;
@@ -119,8 +121,7 @@ export function stateKey({ token, isTokenKnown, record, copies, saved }: State):
 
 function recordKey(record: HeldRecord | undefined): string {
   if (record === undefined) return "";
-  const { phase, fingerprint, claimId, attempt, leaseMs, hash, isFailure, isPending, isGivenBack, unknown } =
-    record;
+  const { phase, fingerprint, claimId, attempt, leaseMs, hash, isFailure, isPending, unknown } = record;
   const ranges = [
     record.leaseEnds,
     record.heldFrom,
@@ -132,11 +133,8 @@ function recordKey(record: HeldRecord | undefined): string {
     record.failureRetention,
   ];
   const bounds = ranges.map(({ from, to }) => `${from},${to}`).join();
-  return (
-    [phase, fingerprint, claimId, attempt, leaseMs, hash, isFailure, isPending, isGivenBack, bounds].join(
-      "|",
-    ) + recordKey(unknown)
-  );
+  const claims = [claimId, attempt, leaseMs, isPending, record.givenBack, record.acceptsAmbiguous];
+  return [phase, fingerprint, ...claims, hash, isFailure, bounds, unknown && stateKey(unknown)].join("|");
 }
 
 /** Describes a state for a timeline. */

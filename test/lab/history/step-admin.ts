@@ -32,7 +32,10 @@ export function stepAdmin(state: State, request: AdminRequest, moment: Moment): 
 function effectOf(state: State, record: HeldRecord, request: AdminRequest, moment: Moment): Step {
   switch (request.kind) {
     case "forget":
-      return { ...state, record: undefined, copies: withCopy(state, record, moment) };
+      return {
+        ...{ ...state, token: Math.max(state.token, record.givenBack), record: undefined },
+        copies: withCopy(state, record, moment),
+      };
     case "adminRelease":
       if (record.phase === "completed") return illegal(4, "released although the key is completed");
       return { ...state, record: { ...record, phase: "released" } };

@@ -13,6 +13,7 @@ import {
 } from "./moment.ts";
 import type { Answer, ClaimRequest, NamespacePolicy } from "./operation.ts";
 import {
+  ABSENT,
   greatest,
   type HeldRecord,
   illegal,
@@ -123,8 +124,8 @@ function grantsFrom(
   const attempt = (record?.attempt ?? 0) + 1;
   const isTokenKnown = answer?.kind === "claimed";
   if (isTokenKnown) {
-    if (answer.token <= state.token)
-      return [illegal(2, `token ${answer.token} does not exceed ${state.token}`)];
+    const highest = Math.max(state.token, state.record?.givenBack ?? 0);
+    if (answer.token <= highest) return [illegal(2, `token ${answer.token} does not exceed ${highest}`)];
     if (answer.attempt !== undefined && answer.attempt !== attempt) {
       return [illegal(1, `it is attempt ${answer.attempt} where attempt ${attempt} is due`)];
     }
@@ -133,7 +134,7 @@ function grantsFrom(
     {
       token: isTokenKnown ? answer.token : state.token,
       isTokenKnown,
-      record: claimedRecord(record, request, attempt, moment),
+      record: claimedRecord(sighting, request, attempt, moment),
       copies: state.copies,
       saved: state.saved,
     },
@@ -170,7 +171,7 @@ function obstacleToNewLife(
 
 /** Returns the record after a new grant: held, or completed by the claim itself. */
 function claimedRecord(
-  before: HeldRecord | undefined,
+  { state, record: before }: Sighting,
   request: ClaimRequest,
   attempt: number,
   { operation, clock, book }: Moment,
@@ -181,8 +182,12 @@ function claimedRecord(
   const retentions = book.retentionsFor(operation);
   const asked = request.retentionMs ?? Number.POSITIVE_INFINITY;
   const keyRetention = least(retentions.key, range(asked, asked));
-  const keyEnds = sum(clock, greatest(keyRetention, lease));
   const isUnknown = before?.phase === "held" && !before.isPending;
+  const ends = sum(clock, greatest(keyRetention, lease));
+  const keyEnds = isUnknown ? greatest(before.keyEnds, ends) : ends;
+  const { token, isTokenKnown } = state;
+  // Of what that claim had taken over, it only matters that it did, and is held.
+  const unknown = before?.unknown && before.heldFrom.to < Number.POSITIVE_INFINITY ? ABSENT : undefined;
   return {
     phase: completesWith === undefined ? "held" : "completed",
     fingerprint: before?.fingerprint ?? request.fingerprint,
@@ -192,8 +197,9 @@ function claimedRecord(
     leaseEnds: sum(clock, lease),
     heldFrom: before?.heldFrom ?? heldFrom(clock, book.policy),
     isPending: request.marksBegin === true && !isUnknown,
-    unknown: isUnknown ? { ...before, unknown: undefined } : undefined,
-    isGivenBack: false,
+    unknown: isUnknown ? { ...ABSENT, token, isTokenKnown, record: { ...before, unknown } } : undefined,
+    givenBack: 0,
+    acceptsAmbiguous: request.acceptAmbiguous === true,
     keyRetention,
     resultRetention: completesWith === undefined ? least(retentions.result, keyRetention) : keyRetention,
     failureRetention: completesWith === undefined ? least(retentions.failure, keyRetention) : keyRetention,

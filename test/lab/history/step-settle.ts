@@ -34,9 +34,8 @@ function effectOf({ state, record }: Sighting, request: SettlingRequest, moment:
     case "complete":
       return [completed(own, record, request.result, request.retentionMs, moment)];
     case "release":
-      return request.giveBack && record.unknown !== undefined
-        ? [givenBack(own, record, record.unknown)]
-        : [{ ...own, record: { ...record, phase: "released" } }];
+      if (!leavesOpen(record, request)) return [{ ...own, record: { ...record, phase: "released" } }];
+      return [record.givenBack === 0 ? givenBack(own, record) : own];
     case "extendLease": {
       const leaseMs = request.leaseMs ?? record.leaseMs;
       const extended = sum(moment.clock, range(leaseMs, leaseMs));
@@ -51,10 +50,21 @@ function effectOf({ state, record }: Sighting, request: SettlingRequest, moment:
   }
 }
 
-/** Returns the record as it was before the newest claim, with a higher token. What that claim bound and stamped stays. */
-function givenBack(state: State, record: HeldRecord, { attempt, leaseEnds }: HeldRecord): State {
-  const restored = { attempt, leaseEnds, claimId: "", unknown: undefined, isGivenBack: true };
-  return { ...state, token: state.token + 1, record: { ...record, ...restored } };
+/** Whether a release says nothing about the claim that was taken over. What was given back stays so. */
+function leavesOpen(
+  { unknown, heldFrom, acceptsAmbiguous, givenBack }: HeldRecord,
+  { giveBack }: Extract<SettlingRequest, { kind: "release" }>,
+): boolean {
+  const isLimited = heldFrom.to < Number.POSITIVE_INFINITY;
+  return unknown !== undefined && (giveBack || (isLimited && (!acceptsAmbiguous || givenBack !== 0)));
+}
+
+/** Returns the record as it was before the newest claim. What that claim bound and stamped stays. */
+function givenBack(state: State, record: HeldRecord): State {
+  const { token, isTokenKnown, record: before } = record.unknown ?? state;
+  const { attempt, leaseEnds, stampedAt, unknown } = before ?? record;
+  const restored = { attempt, leaseEnds, stampedAt, unknown, claimId: "", givenBack: state.token };
+  return { ...state, token, isTokenKnown, record: { ...record, ...restored } };
 }
 
 /** Returns the record with its result; retention counts from this moment. */
@@ -90,8 +100,8 @@ function answerFrom(sighting: Sighting, request: SettlingRequest, answer: Answer
   }
   if (record === undefined) return [illegal(4, "accepted although there is no record")];
   const { own } = matchToken(state, request.token);
-  const repeatsGivingBack = request.kind === "release" && request.giveBack && record.isGivenBack;
-  if (repeatsGivingBack && [state.token, state.token - 1].includes(request.token)) return [state];
+  const isRepeat = request.kind === "release" && (request.giveBack || !record.acceptsAmbiguous);
+  if (isRepeat && request.token === record.givenBack) return [state];
   if (own === undefined) return [illegal(4, `accepted from token ${request.token}, which was superseded`)];
   if (record.phase === "held") {
     if (answer.kind === "stored" && answer.alreadyCompleted) {

@@ -28,11 +28,11 @@ type record struct {
 	stored *oncewardv1.Result
 	// The newest claim marks when its effect begins, and has not: its lease ends without an unknown outcome.
 	beginsLater bool
+	// The newest claim accepts ambiguity, or that which was given back did.
+	acceptsAmbiguous bool
 	// What the newest claim took over after its lease; nil if it took over nothing.
-	unknown *oncewardv1.Ambiguous
-	// When the claim that it took over was granted.
-	begunAt *timestamppb.Timestamp
-	// The token of the newest claim, if it was given back.
+	unknown *record
+	// The token of the claim that was given back, if the newest one is that which it had taken over.
 	givenBack int64
 }
 
@@ -42,6 +42,14 @@ func (r *record) message() *oncewardv1.Record {
 		return nil
 	}
 	return proto.CloneOf(r.Record)
+}
+
+// lost returns the record as a claim that takes it over shows it; nil if there is none.
+func (r *record) lost() *oncewardv1.Ambiguous {
+	if r == nil {
+		return nil
+	}
+	return &oncewardv1.Ambiguous{Owner: r.GetOwner(), Attempt: r.GetAttempt(), LeaseExpiredAt: r.GetLeaseExpiresAt()}
 }
 
 func (r *record) leaseLeft(now time.Time) time.Duration {
@@ -193,7 +201,7 @@ func (s *Service) claim(request *oncewardv1.ClaimRequest) (*oncewardv1.ClaimResp
 		response.Outcome = &oncewardv1.ClaimResponse_Claimed{Claimed: &oncewardv1.Claimed{
 			FencingToken: met.GetFencingToken(), Attempt: met.GetAttempt(), FirstClaimedAt: met.GetFirstClaimedAt(),
 			LeaseExpiresAt: met.GetLeaseExpiresAt(), LeaseRemaining: durationpb.New(met.leaseLeft(s.now)), Checkpoint: met.GetCheckpoint(),
-			Unknown: met.unknown,
+			Unknown: met.unknown.lost(),
 		}}
 	}
 	response.ExpiresAt = met.GetExpiresAt()
@@ -225,12 +233,9 @@ func (s *Service) grant(request *oncewardv1.ClaimRequest, previous *record, poli
 	state := previous.GetState()
 	isOver := state == oncewardv1.Record_STATE_AMBIGUOUS || state == oncewardv1.Record_STATE_IN_PROGRESS
 	if isOver && !previous.beginsLater {
-		granted.beginsLater = false
-		granted.begunAt = previous.GetClaimedAt()
-		granted.unknown = &oncewardv1.Ambiguous{
-			Owner: previous.GetOwner(), Attempt: previous.GetAttempt(), LeaseExpiredAt: previous.GetLeaseExpiresAt(),
-		}
+		granted.beginsLater, granted.unknown = false, previous
 	}
+	granted.acceptsAmbiguous = request.GetAcceptAmbiguous()
 	if len(granted.Fingerprint) == 0 {
 		granted.Fingerprint = request.GetFingerprint()
 	}
@@ -297,22 +302,24 @@ func sizeOf(result *oncewardv1.Result) int {
 // Release implements the RPC.
 func (s *Service) Release(_ context.Context, request *oncewardv1.ReleaseRequest) (*oncewardv1.ReleaseResponse, error) {
 	return answer(s, Release, func() (*oncewardv1.ReleaseResponse, error) {
-		found, token := s.find(request), request.GetFencingToken()
-		isGivenBack := request.GetGiveBack() && found != nil && found.givenBack != 0
-		// Repeated, by the claim's token or by that to which giving back has raised it.
-		if isGivenBack && (token == found.givenBack || token == found.GetFencingToken()) {
+		found := s.find(request)
+		if found != nil && found.givenBack == request.GetFencingToken() && (request.GetGiveBack() || !found.acceptsAmbiguous) {
 			return &oncewardv1.ReleaseResponse{ExpiresAt: found.GetExpiresAt()}, nil
 		}
 		held, err := s.own(request, oncewardv1.Record_STATE_RELEASED)
 		if err != nil {
 			return nil, err
 		}
-		if last := held.unknown; request.GetGiveBack() && last != nil {
-			// Another token, so that the claim can't extend or settle what it gave back.
-			s.lastToken++
-			held.givenBack, held.claimID, held.FencingToken = held.FencingToken, "", s.lastToken
+		policy := s.policyOf(request.GetNamespace())
+		isLimited := (policy.Hold || policy.ReclaimWithin > 0) && (!held.acceptsAmbiguous || held.givenBack != 0)
+		if last := held.unknown; last != nil && (request.GetGiveBack() || isLimited) {
+			if held.givenBack != 0 { // What was given back can't be given back a second time.
+				return &oncewardv1.ReleaseResponse{ExpiresAt: held.GetExpiresAt()}, nil
+			}
+			held.givenBack, held.claimID, held.FencingToken = held.FencingToken, "", last.GetFencingToken()
 			held.Attempt, held.Owner = last.GetAttempt(), last.GetOwner()
-			held.ClaimedAt, held.LeaseExpiresAt = held.begunAt, last.GetLeaseExpiredAt()
+			held.ClaimedAt, held.LeaseExpiresAt = last.GetClaimedAt(), last.GetLeaseExpiresAt()
+			held.unknown = last.unknown
 			s.notify()
 		} else if held.State != oncewardv1.Record_STATE_RELEASED {
 			held.State, held.ReleaseReason = oncewardv1.Record_STATE_RELEASED, request.GetReason()

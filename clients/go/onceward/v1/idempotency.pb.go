@@ -866,7 +866,8 @@ type ReleaseRequest struct {
 	// The reason, for people who read the record.
 	Reason string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
 	// For a claim that had no effect and did not find out about that of Claimed.unknown: the record becomes what it was before
-	// the claim, with the owner, attempt and lease of then. AMBIGUOUS stays so. Ignored if Claimed.unknown was unset.
+	// the claim, with the owner, token, attempt and lease of then. AMBIGUOUS stays so. Ignored if Claimed.unknown was unset.
+	// Where expired leases are held, any Release of a claim without accept_ambiguous does so: it says nothing about that effect.
 	GiveBack      bool `protobuf:"varint,5,opt,name=give_back,json=giveBack,proto3" json:"give_back,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

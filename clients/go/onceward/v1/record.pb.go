@@ -345,8 +345,8 @@ type Record struct {
 	Namespace string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	Key       string                 `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
 	State     Record_State           `protobuf:"varint,3,opt,name=state,proto3,enum=onceward.v1.Record_State" json:"state,omitempty"`
-	// The token of the newest claim. It increases with every claim of the key and is never reused. It is below 2^53; two
-	// keys may have the same one.
+	// The token of the newest claim that was not given back. It increases with every claim of the key and is never reused. It is
+	// below 2^53; two keys may have the same one.
 	FencingToken int64 `protobuf:"varint,4,opt,name=fencing_token,json=fencingToken,proto3" json:"fencing_token,omitempty"`
 	// The attempt of the newest claim: 1 for the first.
 	Attempt int32 `protobuf:"varint,5,opt,name=attempt,proto3" json:"attempt,omitempty"`

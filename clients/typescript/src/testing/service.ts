@@ -43,9 +43,11 @@ interface Held {
   result?: Result;
   /** Whether the newest claim marks when its effect begins, and has not: its lease ends without an unknown outcome. */
   beginsLater: boolean;
-  /** The record that the newest claim took over after its lease. */
-  readonly unknown?: KnownRecord | undefined;
-  /** The token of the newest claim, if it was given back: that and the record's own give back nothing more. */
+  /** Whether the newest claim accepts ambiguity, or that which was given back did. */
+  readonly acceptsAmbiguous: boolean;
+  /** What the newest claim took over after its lease. */
+  readonly unknown?: Held | undefined;
+  /** The token of the claim that was given back, if the newest one is that which it had taken over. */
   readonly givenBack?: bigint;
 }
 
@@ -187,7 +189,7 @@ export class MemoryService {
 
   /** @param previous the record that the claim takes over, as a further attempt; undefined for a new operation. */
   #grant(request: ClaimRequest, policy: ResolvedPolicy, previous: Held | undefined): Held {
-    const { namespace, key, owner, claimId, lease, completion, marksBegin } = request;
+    const { namespace, key, owner, claimId, lease, completion, marksBegin, acceptAmbiguous } = request;
     const nowMs = this.#clock.nowMs;
     const grantedLeaseMs = lease === undefined ? policy.defaultLeaseMs : durationMs(lease);
     const leaseMs = completion === undefined ? grantedLeaseMs : 0;
@@ -215,7 +217,8 @@ export class MemoryService {
       record.resultExpiresAt = record.expiresAt;
     }
     const beginsLater = marksBegin && !isUnknown;
-    const held = { record, claimId, leaseMs, beginsLater, unknown: isUnknown ? previous.record : undefined };
+    const unknown = isUnknown ? previous : undefined;
+    const held = { record, claimId, leaseMs, beginsLater, acceptsAmbiguous: acceptAmbiguous, unknown };
     this.#byName.set(nameOf(record), held);
     return held;
   }
@@ -250,13 +253,15 @@ export class MemoryService {
   #release(request: ReleaseRequest) {
     return this.#faults.around("release", () => {
       const before = this.#find(request);
-      const tokens = before?.givenBack === undefined ? [] : [before.givenBack, before.record.fencingToken];
-      if (before && request.giveBack && tokens.includes(request.fencingToken)) return fieldsOf(before.record);
+      if (before?.givenBack === request.fencingToken && (request.giveBack || !before.acceptsAmbiguous))
+        return fieldsOf(before.record);
       const held = this.#own(request);
-      const { record } = held;
+      const { record, unknown, givenBack } = held;
       if (record.state === Record_State.COMPLETED) throw alreadyCompleted();
-      if (request.giveBack && held.unknown !== undefined) {
-        this.#giveBack(held, held.unknown);
+      const isLimited = Number.isFinite(this.#policyFor(record.namespace).reclaimWithinS);
+      if (unknown && (request.giveBack || (isLimited && (!held.acceptsAmbiguous || givenBack)))) {
+        // What was given back can't be given back a second time.
+        if (givenBack === undefined) this.#giveBack(held, unknown);
       } else if (record.state !== Record_State.RELEASED) {
         record.state = Record_State.RELEASED;
         record.releasedAt = timestampFromMs(this.#clock.nowMs);
@@ -267,12 +272,13 @@ export class MemoryService {
     });
   }
 
-  /** Restores what a claim took over, with another token, so that the claim can't extend or settle it. */
-  #giveBack(held: Held, { attempt, owner, claimedAt, leaseExpiresAt }: KnownRecord): void {
+  /** Restores what a claim took over. */
+  #giveBack(held: Held, { record: before, unknown }: Held): void {
     const { record } = held;
     const givenBack = record.fencingToken;
-    Object.assign(record, { attempt, owner, claimedAt, leaseExpiresAt, fencingToken: ++this.#lastToken });
-    this.#byName.set(nameOf(record), { ...held, claimId: "", givenBack });
+    const { attempt, owner, claimedAt, leaseExpiresAt, fencingToken } = before;
+    Object.assign(record, { attempt, owner, claimedAt, leaseExpiresAt, fencingToken });
+    this.#byName.set(nameOf(record), { ...held, claimId: "", unknown, givenBack });
     this.wake();
   }
 
@@ -358,7 +364,8 @@ function outcomeOf({ record, claimId, result }: Held, request: ClaimRequest, now
   }
 }
 
-function answerOf(kind: ClaimOutcome, { record, unknown: last }: Held, nowMs: number) {
+function answerOf(kind: ClaimOutcome, { record, unknown }: Held, nowMs: number) {
+  const last = unknown?.record;
   const leftMs = timeMs(record.leaseExpiresAt) - nowMs;
   const fields = fieldsOf(record);
   switch (kind) {

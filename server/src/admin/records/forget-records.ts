@@ -1,6 +1,6 @@
 import type { Runner } from "../../database/pool.ts";
 import { STATE } from "../../records/engine/record-row.ts";
-import { equalKeys, FENCING_MARGIN } from "../../records/engine/record-sql.ts";
+import { equalKeys, FENCING_MARGIN, HIGHEST_TOKEN } from "../../records/engine/record-sql.ts";
 import type { ClaimedBefore } from "../jobs/record-job.ts";
 import { type PageOutcome, pageRows, type RecordPage, runOnPage } from "./record-page.ts";
 
@@ -22,6 +22,7 @@ export const FORGET_COLUMNS = `state = ${STATE.forgotten},
     result_digest = null,
     result_content_type = null,
     result_metadata = null,
+    fencing_token = ${HIGHEST_TOKEN},
     past_attempts = null,
     result_payload = null`;
 

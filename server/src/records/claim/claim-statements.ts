@@ -11,9 +11,9 @@ import {
 import {
   endedAttempt,
   equalKeys,
+  HIGHEST_TOKEN,
   IN_KEY_ORDER,
   IS_APPENDED,
-  IS_GIVEN_BACK,
   isHeld,
   WITH_ROOM,
 } from "../engine/record-sql.ts";
@@ -176,7 +176,9 @@ select (g.fencing_token - 1)::numeric as "baseToken",
  * functions there. Hence also jsonb_object, whose values are texts.
  *
  * The attempt that ends is appended to the row's past ones (admin/records/get-record.ts), unless an administrator's
- * resolution has done so: then the last one has the row's token. A claim that was given back has been appended, too.
+ * resolution has done so: then the last one has the row's token.
+ *
+ * While the outcome is unknown, retention is not shortened: the key would be free before it is known.
  */
 export const takeOverRecords = {
   name: "take_over_records",
@@ -194,7 +196,7 @@ ${INPUT}, ended as materialized (
   select ${newRow(OF_MANY, `when not (${IS_YOUNG}) then ${STATE.forgotten}`)}
     from input i
   on conflict (tenant_id, namespace, key) do update set
-    fencing_token = greatest(excluded.fencing_token, r.fencing_token + 1),
+    fencing_token = greatest(excluded.fencing_token, ${HIGHEST_TOKEN} + 1),
     state = case when excluded.settled_at is null then ${STATE.inProgress} else ${STATE.completed} end,
     attempt = case when ${SAME_LIFE} then r.attempt + 1 else 1 end,
     holds_on_lease_expiry = excluded.holds_on_lease_expiry,
@@ -210,7 +212,7 @@ ${INPUT}, ended as materialized (
     unknown_since = case when ${IS_UNKNOWN} then r.lease_expires_at end,
     pending_until = case when not (${IS_UNKNOWN}) then excluded.pending_until end,
     settled_at = excluded.settled_at,
-    expires_at = excluded.expires_at,
+    expires_at = greatest(case when ${IS_UNKNOWN} then r.expires_at end, excluded.expires_at),
     result_expires_at = excluded.result_expires_at,
     claim_id = excluded.claim_id,
     owner = excluded.owner,
@@ -219,7 +221,7 @@ ${INPUT}, ended as materialized (
     checkpoint_state = case when ${SAME_LIFE} then r.checkpoint_state end,
     past_attempts = case
       when ${LIFE_ENDED} then null
-      when ${IS_APPENDED} or ${IS_GIVEN_BACK} then r.past_attempts
+      when ${IS_APPENDED} then r.past_attempts
       else case ${WITH_ROOM}
            || ${endedAttempt({
              ended:

@@ -62,6 +62,9 @@ export const IS_PENDING = "coalesce(r.pending_until = r.lease_expires_at, false)
 /** Whether an expired lease of `r` is held at some time: under HOLD or `reclaim_within`, unless the effect has not begun. */
 export const HOLDS = `(r.holds_on_lease_expiry and not ${IS_PENDING})`;
 
+/** Whether the record is what the newest claim had taken over: that one was given back, and is the last of the past attempts. */
+export const IS_GIVEN_BACK = "coalesce(r.past_attempts -> -1 ->> 'ending' = 'given back', false)";
+
 /** The select list of a record `r` for a RecordRow. A statement adds its own columns, such as the result or the checkpoint. */
 export const RECORD_SELECT = `r.tenant_id, r.namespace, r.key, r.state, r.attempt, ${HOLDS} as holds, r.reclaim_within_s, r.claim_id, r.owner,
        r.fencing_token::text as fencing_token,
@@ -73,6 +76,7 @@ export const RECORD_SELECT = `r.tenant_id, r.namespace, r.key, r.state, r.attemp
        extract(epoch from r.lease_expires_at - clock_timestamp()) * 1000 as lease_remaining_ms,
        extract(epoch from r.unknown_since) * 1000 as unknown_since_ms,
        case when r.unknown_since is not null then r.past_attempts -> -1 ->> 'owner' end as unknown_owner,
+       case when ${IS_GIVEN_BACK} then r.past_attempts -> -1 ->> 'token' end as given_back_token, r.accepts_ambiguous,
        extract(epoch from r.settled_at) * 1000 as settled_at_ms,
        extract(epoch from r.expires_at) * 1000 as expires_at_ms,
        extract(epoch from r.result_expires_at) * 1000 as result_expires_at_ms,
@@ -108,6 +112,8 @@ export interface RecordRow extends IdRow, pg.QueryResultRow {
   readonly lease_remaining_ms: number;
   readonly unknown_since_ms: number | null;
   readonly unknown_owner: string | null;
+  readonly given_back_token: string | null;
+  readonly accepts_ambiguous: boolean;
   readonly settled_at_ms: number | null;
   readonly expires_at_ms: number;
   readonly result_expires_at_ms: number | null;
@@ -183,6 +189,10 @@ export function listedRecord(row: RecordRow, latestMs = Number.POSITIVE_INFINITY
       row.unknown_since_ms === null
         ? undefined
         : { owner: row.unknown_owner ?? "", leaseExpiredAtMs: row.unknown_since_ms },
+    givenBack:
+      row.given_back_token === null
+        ? undefined
+        : { fencingToken: BigInt(row.given_back_token), acceptedAmbiguous: row.accepts_ambiguous },
     expiresAtMs: row.expires_at_ms,
     checkpoint:
       row.checkpoint_name === null

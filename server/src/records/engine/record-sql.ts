@@ -74,8 +74,9 @@ export const COMPLETE_COLUMNS = `state = ${STATE.completed},
     result_key_id = i.result_key_id,
     result_metadata = i.result_metadata`;
 
-/** Whether the newest claim was given back. Then the last of the past attempts is the one that it had taken over. */
-export const IS_GIVEN_BACK = "coalesce(r.lease_expires_at = r.unknown_since, false)";
+/** The highest token of the key: perhaps that of a claim that was given back, which a resolution may follow. */
+export const HIGHEST_TOKEN = `greatest(r.fencing_token, (r.past_attempts -> -1 ->> 'token')::bigint,
+                  (r.past_attempts -> -2 ->> 'token')::bigint)`;
 
 /** Whether the newest attempt has been appended to the past ones: by an administrator's resolution. */
 export const IS_APPENDED = "r.past_attempts -> -1 ->> 'token' = r.fencing_token::text";

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from math import inf
 from typing import Any
 
 from google.protobuf.duration_pb2 import Duration
@@ -61,9 +62,11 @@ class _Held:
     #: Kept beyond its retention, to distinguish a repeated Complete from a different one. None: the claim
     #: completed the record.
     result: Result | None = None
-    #: The record that the newest claim took over after its lease.
-    unknown: Record | None = None
-    #: The token of the newest claim, if it was given back.
+    #: Whether the newest claim accepts ambiguity, or that which was given back did.
+    accepts_ambiguous: bool = False
+    #: What the newest claim took over after its lease.
+    unknown: _Held | None = None
+    #: The token of the claim that was given back, if the newest one is that which it had taken over.
     given_back: int = 0
 
 
@@ -109,7 +112,7 @@ class Records:
             met = self._grant(request, met, policy)
         if outcome != "in_progress":
             self.count(outcome)
-        record, last = met.record, met.unknown
+        record, last = met.record, met.unknown and met.unknown.record
         checkpoint = record.checkpoint if record.HasField("checkpoint") else None
         left_ms = record.lease_expires_at.ToMilliseconds() - self.now_ms
         answer: dict[str, Any] = {}
@@ -196,12 +199,13 @@ class Records:
             record.completed_at.CopyFrom(now)
             record.result_expires_at.CopyFrom(record.expires_at)
         held = _Held(record, request.claim_id, lease_ms, request.marks_begin)
+        held.accepts_ambiguous = request.accept_ambiguous
         if (
             previous is not None
             and previous.record.state != Record.STATE_RELEASED
             and not previous.begins_later
         ):
-            held.unknown, held.begins_later = previous.record, False
+            held.unknown, held.begins_later = previous, False
         self._by_name[(request.namespace, request.key)] = held
         return held
 
@@ -235,19 +239,22 @@ class Records:
     def release(self, request: ReleaseRequest) -> ReleaseResponse:
         """Answers a Release."""
         before = self._find(request.namespace, request.key)
-        if request.give_back and before is not None and before.given_back:
-            # Repeated, by the claim's token or by that to which giving back has raised it.
-            if request.fencing_token in (before.given_back, before.record.fencing_token):
+        if before is not None and request.fencing_token == before.given_back:
+            if request.give_back or not before.accepts_ambiguous:
                 return ReleaseResponse(expires_at=before.record.expires_at)
         held = self._own(request, Record.STATE_RELEASED)
-        record, last = held.record, held.unknown
-        if request.give_back and last is not None:
-            # Another token, so that the claim can't extend or settle what it gave back.
-            self._last_token += 1
-            held.given_back, held.claim_id, record.fencing_token = record.fencing_token, "", self._last_token
-            record.attempt, record.owner = last.attempt, last.owner
-            record.claimed_at.CopyFrom(last.claimed_at)
-            record.lease_expires_at.CopyFrom(last.lease_expires_at)
+        record, back = held.record, held.unknown
+        limited = reclaimed_ms(self._policy_of(request.namespace)) < inf
+        says_nothing = request.give_back or (limited and (not held.accepts_ambiguous or held.given_back))
+        if back is not None and says_nothing:
+            # What was given back can't be given back a second time.
+            if not held.given_back:
+                last = back.record
+                held.given_back, held.claim_id, held.unknown = record.fencing_token, "", back.unknown
+                record.fencing_token, record.attempt = last.fencing_token, last.attempt
+                record.owner = last.owner
+                record.claimed_at.CopyFrom(last.claimed_at)
+                record.lease_expires_at.CopyFrom(last.lease_expires_at)
         elif record.state != Record.STATE_RELEASED:
             record.state = Record.STATE_RELEASED
             record.released_at.FromMilliseconds(self.now_ms)

@@ -492,7 +492,8 @@ export type ReleaseRequest = Message<"onceward.v1.ReleaseRequest"> & {
 
   /**
    * For a claim that had no effect and did not find out about that of Claimed.unknown: the record becomes what it was before
-   * the claim, with the owner, attempt and lease of then. AMBIGUOUS stays so. Ignored if Claimed.unknown was unset.
+   * the claim, with the owner, token, attempt and lease of then. AMBIGUOUS stays so. Ignored if Claimed.unknown was unset.
+   * Where expired leases are held, any Release of a claim without accept_ambiguous does so: it says nothing about that effect.
    *
    * @generated from field: bool give_back = 5;
    */

@@ -149,8 +149,8 @@ export type Record = Message<"onceward.v1.Record"> & {
   state: Record_State;
 
   /**
-   * The token of the newest claim. It increases with every claim of the key and is never reused. It is below 2^53; two
-   * keys may have the same one.
+   * The token of the newest claim that was not given back. It increases with every claim of the key and is never reused. It is
+   * below 2^53; two keys may have the same one.
    *
    * @generated from field: int64 fencing_token = 4;
    */
