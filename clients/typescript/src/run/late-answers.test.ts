@@ -84,17 +84,16 @@ test("after a stall, a tool of an agent that another process has run does not be
   const call = { tool: "charge", step: "1", input: { cents: 100 } };
   const agentOf = (client: Onceward) =>
     createAgentRun(client, { namespace: "tools", runId: "run-1", leaseMs: LEASE_MS });
-  let isLate = false;
-  onAnswer.mockImplementation(async () => {
-    const [record] = testing.records();
-    // The answer to the checkpoint after which the tool begins.
-    if (isLate || record?.checkpoint === undefined) return;
-    isLate = true;
-    pass(testing, "a stalled event loop", LEASE_MS);
-    await testing.onceward.calls
-      .claim({ namespace: "tools", key: record.key, claimId: "worker-2", owner: "worker-2" })
-      .then(() => tools.push("by worker-2"));
-  });
+  // The answer to the claim, and that to the mark after which the tool begins.
+  onAnswer
+    .mockImplementationOnce(() => {})
+    .mockImplementationOnce(async () => {
+      const [record] = testing.records();
+      pass(testing, "a stalled event loop", LEASE_MS);
+      await testing.onceward.calls
+        .claim({ namespace: "tools", key: record?.key ?? "", claimId: "worker-2", owner: "worker-2" })
+        .then(() => tools.push("by worker-2"));
+    });
   await expect(agentOf(onceward).call(call, () => tools.push("by worker-1"))).rejects.toMatchObject({
     reason: "IN_PROGRESS",
   });
