@@ -171,6 +171,8 @@ test("the stream tells the story of a key, and the command line retells it", {
   const checkpoint = { name: "half", state: randomBytes(10_000) };
   await client.extendLease({ ...id, fencingToken, lease: seconds(60), checkpoint });
   await database.query("update records set lease_expires_at = now() - interval '1 ms'");
+  const search = await grant(client, { ...id, owner: "resolver", acceptAmbiguous: true });
+  await client.release({ ...id, fencingToken: search.fencingToken, giveBack: true });
   const second = await grant(client, { ...id, owner: "worker-2" });
   await client.release({ ...id, fencingToken: second.fencingToken, reason: "no money" });
   const third = await grant(client, id);
@@ -205,6 +207,8 @@ test("the stream tells the story of a key, and the command line retells it", {
   const told = await story(id.key);
   expect(told).toMatchObject([
     ["granted", { tenant: tenant.name, owner: "worker-1", claimId: "c-1", fencingToken: `${fencingToken}` }],
+    ["granted", { owner: "resolver", attempt: 2 }],
+    ["given_back", { restored: { fencingToken: `${fencingToken}` } }],
     ["granted", { owner: "worker-2", attempt: 2 }],
     ["released", { attempt: 2, releaseReason: "no money" }],
     ["granted", { attempt: 3 }],
