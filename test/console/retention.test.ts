@@ -138,6 +138,10 @@ describeInBrowser("The retention of a namespace", () => {
          and tenant_id = (select id from tenants where name = $1)`,
       [tenant],
     );
+    for (const table of ["insight_hours", "insight_late_hours"])
+      await database.query(
+        `delete from ${table} where namespace = 'payments' and hour < now() - interval '5 days'`,
+      );
     const page = await openConsole(server, { key: adminKey, path: "/namespaces/payments" });
     await page
       .getByText(/^Counted in the last 30 days: 3 duplicates refused .* and 2 that ran although it was\./)
