@@ -1,10 +1,13 @@
-import { once } from "node:events";
 import { createServer } from "node:http";
 import { Server } from "@modelcontextprotocol/sdk/server/index.js";
 import { StdioServerTransport } from "@modelcontextprotocol/sdk/server/stdio.js";
 import { StreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/streamableHttp.js";
 import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
-import { CallToolRequestSchema, ListToolsRequestSchema } from "@modelcontextprotocol/sdk/types.js";
+import {
+  CallToolRequestSchema,
+  CancelledNotificationSchema,
+  ListToolsRequestSchema,
+} from "@modelcontextprotocol/sdk/types.js";
 
 /** Returns the list of tools of a server that keeps every promise but the one that is named after a check. */
 function toolsOf(fault: string) {
@@ -38,21 +41,21 @@ function toolsOf(fault: string) {
 /** Returns a server with one tool that writes, whose calls are requests to a service of `mutant-service.ts`. */
 function newServer(origin: string, fault: string): Server {
   const cancelled = new Set<unknown>();
-  let calls = 0;
+  const keys = new Map<unknown, unknown>();
   const server = new Server({ name: "mutant", version: "1" }, { capabilities: { tools: {} } });
   server.setRequestHandler(ListToolsRequestSchema, ({ params }) => {
     const tools = toolsOf(fault);
     if (params?.cursor === undefined) return { tools: tools.slice(0, 2), nextCursor: "2" };
     return { tools: tools.slice(2) };
   });
-  server.setRequestHandler(CallToolRequestSchema, async ({ params }, { signal }) => {
+  // Also of a call that has ended before.
+  server.setNotificationHandler(CancelledNotificationSchema, ({ params }) => {
+    if (fault === "call.cancelled") cancelled.add(keys.get(params.requestId));
+  });
+  server.setRequestHandler(CallToolRequestSchema, async ({ params }, { requestId }) => {
     const { idempotency_key: key, ...order } = params.arguments ?? {};
+    keys.set(requestId, key);
     const isForgotten = fault === "call.lost" || fault === "call.restart" || cancelled.has(key);
-    // The call after the first two, which only show whether answers differ.
-    if (fault === "call.cancelled" && ++calls === 3) {
-      if (!signal.aborted) await once(signal, "abort");
-      cancelled.add(key);
-    }
     const response = await fetch(`${origin}/charges`, {
       method: "POST",
       headers: { "idempotency-key": `${key}${isForgotten ? process.pid : ""}` },
