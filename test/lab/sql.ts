@@ -7,7 +7,6 @@ const SOURCE = new URL("../../server/src/", import.meta.url);
 /** A constant of a source file that is a statement, or has several. Most are private to their file. */
 const STATEMENT = /^(?:export )?const (\w+)(?:: [^=]+)? = \{$(?=[^;]*\bname: )/gm;
 
-/** By the names of statements: their final texts. */
 const texts = new Map<string, string>();
 Object.assign(globalThis, {
   noteStatement(constant: object) {

@@ -146,7 +146,6 @@ function costlyJsonLists(desc: DescMessage): readonly CostlyRequest[] {
     );
 }
 
-/** Returns valid requests of the largest size. */
 function largestBatches(): readonly CostlyRequest[] {
   return [...largestBinaryBatches(), ...largestJsonBatches()];
 }

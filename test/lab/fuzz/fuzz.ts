@@ -112,7 +112,6 @@ function createTally() {
   };
 }
 
-/** Measures the peak memory of the process. */
 function watchMemory(server: ServerProcess) {
   let peakMb = 0;
   const look = async () => {

@@ -51,7 +51,6 @@ async function simulate(runs: number): Promise<void> {
   process.exitCode = 1;
 }
 
-/** Prints how soon each mutant is found. */
 async function judgeMutants(): Promise<void> {
   for (const [init, { step }] of Object.entries(MUTANTS)) {
     const violation = await findViolation({ module: "mutants", init, step, seed, runs: 1000, steps: 60 });

@@ -53,7 +53,6 @@ async function breaks(bound: Bound): Promise<boolean> {
   return isNoticed;
 }
 
-/** Generates the code of a proto file. */
 function generate(file: string): void {
   if (file.endsWith(".proto")) spawnSync("npx", ["buf", "generate"], { cwd: root, stdio: "inherit" });
 }

@@ -27,7 +27,6 @@ async function inWorld<Fn, Started extends { close?(): Promise<unknown> }>(
   }
 }
 
-/** A function that counts its calls. */
 function counter<Value>(fn: (count: number) => Value = () => undefined as Value) {
   const counted = {
     count: 0,

@@ -95,7 +95,6 @@ function headerFrames(streamId: number, block: Buffer, isWhole = true): Buffer {
   return Buffer.concat(frames);
 }
 
-/** Returns `count` headers of 1,000 bytes. */
 function longHeaders(count: number): Readonly<Record<string, string>> {
   return Object.fromEntries(Array.from({ length: count }, (_, n) => [`x-${n}`, "v".repeat(1000)]));
 }

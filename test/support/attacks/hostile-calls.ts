@@ -100,7 +100,6 @@ function described({ code, reason, fields }: HostileAnswer): HostileAnswer {
   return { code: code.replace(/(?<=[a-z])[A-Z]/g, "_$&").toUpperCase(), reason, fields };
 }
 
-/** Returns the errors of a batch's refused items. */
 function itemErrors(body: Buffer): readonly HostileAnswer[] {
   const { items = [] }: { items?: readonly { error?: ItemError }[] } = JSON.parse(body.toString());
   return items.flatMap(({ error }) => {

@@ -95,7 +95,6 @@ export async function expectHarmless(page: Page, field: string): Promise<void> {
   expect(struck, `${page.url()} took a text for code`).toEqual([]);
 }
 
-/** Returns what the page shows, also in fields. */
 function findTexts(): string {
   const fields = [...document.querySelectorAll<HTMLInputElement>("input, textarea")];
   return [document.body.textContent, ...fields.map(({ value }) => value)].join("\n");

@@ -34,7 +34,6 @@ export async function oncewardProblem(words: Words, isInline: boolean): Promise<
   }
 }
 
-/** Keeps the program's commands from running. */
 function makeIdle(command: Awaited<ReturnType<typeof createProgram>>): void {
   if (command.commands.length === 0) command.action(quiet);
   for (const child of command.commands) makeIdle(child);

@@ -116,7 +116,6 @@ export async function startNpm(
   return startProgram("npm", ["start"], workplace, { ...env, PATH });
 }
 
-/** Keeps what a process prints. */
 function collectOutput(child: ChildProcessByStdio<Writable | null, Readable, Readable>) {
   const printed = { stdout: "", stderr: "" };
   for (const name of ["stdout", "stderr"] as const) {

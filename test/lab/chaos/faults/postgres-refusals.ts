@@ -61,7 +61,6 @@ export const POSTGRES_REFUSAL_FAULTS: readonly Fault[] = [
   },
 ];
 
-/** Opens connections until Postgres has none left. */
 async function takeConnections(postgres: ChaosPostgres) {
   const clients: Awaited<ReturnType<ChaosPostgres["connect"]>>[] = [];
   while (clients.length < MAX_CONNECTIONS) {

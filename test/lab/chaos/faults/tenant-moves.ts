@@ -203,7 +203,6 @@ async function deleteOldTenant(scene: Scene, name: string): Promise<void> {
   });
 }
 
-/** Waits until every replica serves the tenant. */
 async function untilServed(scene: Scene): Promise<void> {
   const { replicas, apiKeys } = scene.rig;
   for (const { inbound } of replicas) {

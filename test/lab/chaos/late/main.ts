@@ -24,7 +24,6 @@ interface LateRepeats {
   readonly secondLives: number;
 }
 
-/** Counts the late repeats of both namespaces. */
 function countLateRepeats({ operations }: History): Readonly<Record<string, LateRepeats>> {
   const byNamespace = Map.groupBy(operations, ({ namespace }) => namespace);
   return Object.fromEntries(
