@@ -173,6 +173,8 @@ test("the stream tells the story of a key, and the command line retells it", {
   await database.query("update records set lease_expires_at = now() - interval '1 ms'");
   const search = await grant(client, { ...id, owner: "resolver", acceptAmbiguous: true });
   await client.release({ ...id, fencingToken: search.fencingToken, giveBack: true });
+  await client.extendLease({ ...id, fencingToken, lease: seconds(60) });
+  await database.query("update records set lease_expires_at = now() - interval '1 ms'");
   const second = await grant(client, { ...id, owner: "worker-2" });
   await client.release({ ...id, fencingToken: second.fencingToken, reason: "no money" });
   const third = await grant(client, id);

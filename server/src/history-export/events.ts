@@ -82,7 +82,11 @@ export function eventsOf(
       // A claim of a key that is too old leaves such a row.
       return kind === "insert" ? [] : [event("forgotten")];
     case STATE.inProgress:
-      if (last?.ending === "given back")
+      // A lease that ends later was extended since by the restored holder.
+      if (
+        last?.ending === "given back" &&
+        Date.parse(moment(row.lease_expires_at) ?? "") <= Number(last.ended)
+      )
         return [event("given_back", { restored: claim }, commit.time, last.token)];
       return isAsClaimed(row) ? [granted] : [];
     case STATE.completed: {
