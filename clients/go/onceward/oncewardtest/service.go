@@ -302,8 +302,8 @@ func sizeOf(result *oncewardv1.Result) int {
 // Release implements the RPC.
 func (s *Service) Release(_ context.Context, request *oncewardv1.ReleaseRequest) (*oncewardv1.ReleaseResponse, error) {
 	return answer(s, Release, func() (*oncewardv1.ReleaseResponse, error) {
-		found := s.find(request)
-		if found != nil && found.givenBack == request.GetFencingToken() && (request.GetGiveBack() || !found.acceptsAmbiguous) {
+		found, token := s.find(request), request.GetFencingToken()
+		if found != nil && found.givenBack != 0 && found.givenBack == token && (request.GetGiveBack() || !found.acceptsAmbiguous) {
 			return &oncewardv1.ReleaseResponse{ExpiresAt: found.GetExpiresAt()}, nil
 		}
 		held, err := s.own(request, oncewardv1.Record_STATE_RELEASED)

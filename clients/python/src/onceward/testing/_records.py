@@ -239,7 +239,7 @@ class Records:
     def release(self, request: ReleaseRequest) -> ReleaseResponse:
         """Answers a Release."""
         before = self._find(request.namespace, request.key)
-        if before is not None and request.fencing_token == before.given_back:
+        if before is not None and before.given_back and request.fencing_token == before.given_back:
             if request.give_back or not before.accepts_ambiguous:
                 return ReleaseResponse(expires_at=before.record.expires_at)
         held = self._own(request, Record.STATE_RELEASED)
