@@ -1,6 +1,6 @@
 /**
  * `npm run example -- pubsub`: a worker that charges orders from a subscription of Google Pub/Sub. The publisher sends each
- * order twice, and the provider is away for the first charges, so that Pub/Sub delivers these messages again, too.
+ * order twice, and the provider is unreachable for the first charges, so that Pub/Sub delivers these messages again, too.
  */
 
 import { createOnceward, newKey } from "@onceward/client";
@@ -13,7 +13,7 @@ const ORDERS = 30;
 const shop = createShop(ORDERS);
 let failures = 5;
 async function charge(orderId: string): Promise<void> {
-  if (failures-- > 0) throw new Error("the provider is away");
+  if (failures-- > 0) throw new Error("the provider is unreachable");
   await shop.charge(orderId);
 }
 

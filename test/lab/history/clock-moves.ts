@@ -24,8 +24,8 @@ export function retentionClock(at: Range, moves: readonly ClockMove[]): Range {
 }
 
 /**
- * After two heartbeats, replicas that started while the clock was ahead see that it was set back: by then, unless Postgres is away
- * for longer than other faults keep it.
+ * After two heartbeats, replicas that started while the clock was ahead see that it was set back, unless other faults keep
+ * Postgres unreachable.
  */
 const FOLLOWED_FOR_MS = 30_000;
 
