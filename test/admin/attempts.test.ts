@@ -121,6 +121,8 @@ describeAdministration("the attempts of a record", (world) => {
     expect(lost).toMatchObject({ fencingToken: first.fencingToken, claimedAt: record?.firstClaimedAt });
     expect(secondsBetween(lost?.endedAt, holding?.claimedAt)).toBe(0);
     expect(holding?.endedAt).toBeUndefined();
+    await one.caller.complete({ ...ORDER, fencingToken: second.fencingToken, result: success("done") });
+    expect((await attempts(one))[1]).toBe("2 b COMPLETED at mailed");
   });
 
   test("under HOLD, end when a claim that accepts ambiguity is granted", async () => {

@@ -1,4 +1,5 @@
 import type { LiveRecord } from "./record.ts";
+import { settlesUnknown } from "./settlement.ts";
 
 /** Maximum attempts that are shown. */
 export const MAX_ATTEMPTS_SHOWN = 16;
@@ -52,15 +53,8 @@ function microseconds(ms: number): number {
 }
 
 /** Returns the newest attempt, if no administrator resolved it. */
-function newestAttempt({
-  attempt,
-  fencingToken,
-  owner,
-  claimedAtMs,
-  checkpoint,
-  phase,
-  unknown,
-}: LiveRecord): Attempt {
+function newestAttempt(record: LiveRecord): Attempt {
+  const { attempt, fencingToken, owner, claimedAtMs, checkpoint, phase } = record;
   const begun = {
     ...{ number: attempt, fencingToken, owner, claimedAtMs },
     checkpoint: checkpoint?.name ?? "",
@@ -77,6 +71,10 @@ function newestAttempt({
       return { ...begun, ending: "released", endedAtMs: phase.releasedAtMs, reason };
     }
     case "completed":
-      return { ...begun, ending: unknown ? "settled" : "completed", endedAtMs: phase.completedAtMs };
+      return {
+        ...begun,
+        ending: settlesUnknown(record) ? "settled" : "completed",
+        endedAtMs: phase.completedAtMs,
+      };
   }
 }

@@ -69,7 +69,7 @@ export interface Completion {
   readonly completedAtMs: number;
   readonly expiresAtMs: number;
   readonly alreadyCompleted: boolean;
-  /** Whether the claim had taken over one whose outcome was unknown. */
+  /** `settlesUnknown`. */
   readonly settles: boolean;
   /** The completion for caches; undefined: its result was not read. */
   readonly copy: CachedCompletion | undefined;
@@ -138,7 +138,7 @@ with input as materialized (
     ${COMPLETE_COLUMNS}
   from input i
   where ${OWN_CLAIM}
-  returning i.ordinal, r.first_claimed_at, r.fingerprint, r.unknown_since,
+  returning i.ordinal, r.first_claimed_at, r.fingerprint, r.unknown_since, r.accepts_ambiguous,
     ${KEY_RETENTION_S} as key_retention_s,
     ${RESULT_RETENTION_S} as result_retention_s
 )
@@ -149,7 +149,7 @@ select json_build_object(
          'keyRetentionsS', json_agg(a.key_retention_s),
          'resultRetentionsS', json_agg(a.result_retention_s),
          'fingerprints', json_agg(encode(a.fingerprint, 'hex')),
-         'settled', json_agg(a.ordinal) filter (where a.unknown_since is not null)
+         'settled', json_agg(a.ordinal) filter (where a.unknown_since is not null and a.accepts_ambiguous)
        ) as completed
   from applied a`,
 };
@@ -165,7 +165,7 @@ interface CompletedRow {
     readonly resultRetentionsS: readonly number[] | null;
     /** In hexadecimal digits. */
     readonly fingerprints: readonly (string | null)[] | null;
-    /** Those of them that had taken over a claim whose outcome was unknown. */
+    /** Those of them that `settlesUnknown`. */
     readonly settled: readonly number[] | null;
   };
 }

@@ -78,8 +78,10 @@ export interface LiveRecord {
   readonly leaseRemainingMs: number;
   /** The claim that the newest one took over after its lease, so that its effect is unknown. Unset: it took over no claim. */
   readonly unknown?: { readonly owner: string; readonly leaseExpiredAtMs: number } | undefined;
+  /** Whether the newest claim that was granted accepted ambiguity: to find that effect out. Unset: it did not. */
+  readonly acceptedAmbiguous?: boolean;
   /** The claim that was given back, if the newest one is that which it had taken over. */
-  readonly givenBack?: { readonly fencingToken: bigint; readonly acceptedAmbiguous: boolean } | undefined;
+  readonly givenBack?: { readonly fencingToken: bigint } | undefined;
   readonly expiresAtMs: number;
   readonly checkpoint: Checkpoint | undefined;
   /** Set by the claim that replaced the key's ended record: when that one was first claimed. */

@@ -16,7 +16,7 @@ import { endedAttempt, IN_KEY_ORDER, OWN_CLAIM } from "./engine/record-sql.ts";
 import type { RecordsDatabase } from "./engine/sharded-batcher.ts";
 import { type Contended, type LiveRecord, type RecordId, recordName } from "./record.ts";
 import { parseFencingToken, readRecordId } from "./request.ts";
-import { alreadyCompleted, ownRecord } from "./settlement.ts";
+import { alreadyCompleted, ownRecord, settlesUnknown } from "./settlement.ts";
 import { countFenced, type SettlingOptions, type Steps } from "./steps.ts";
 
 /** Releases the claim that `fencingToken` identifies. */
@@ -41,7 +41,7 @@ function parseRelease(request: ReleaseRequest, principal: Principal): ReleaseCom
 export interface Release {
   readonly kind: "released";
   readonly expiresAtMs: number;
-  /** Whether the claim had taken over one whose outcome was unknown, and was not given back. */
+  /** `settlesUnknown`. */
   readonly settles: boolean;
 }
 
@@ -56,7 +56,11 @@ export function answerRelease(
   applied: boolean,
 ): Release | Contended {
   const back = record?.givenBack;
-  if (record && back?.fencingToken === command.fencingToken && (command.giveBack || !back.acceptedAmbiguous))
+  if (
+    record &&
+    back?.fencingToken === command.fencingToken &&
+    (command.giveBack || !record.acceptedAmbiguous)
+  )
     return { kind: "released", expiresAtMs: record.expiresAtMs, settles: false };
   const own = ownRecord(record, command.fencingToken);
   switch (own.phase.kind) {
@@ -64,7 +68,7 @@ export function answerRelease(
       return {
         kind: "released",
         expiresAtMs: own.expiresAtMs,
-        settles: applied && own.unknown !== undefined,
+        settles: applied && settlesUnknown(own),
       };
     case "completed":
       throw alreadyCompleted();

@@ -19,6 +19,14 @@ export function ownRecord(record: LiveRecord | undefined, fencingToken: bigint):
   return record;
 }
 
+/**
+ * Whether the end of the record's newest claim tells what became of an unknown outcome that it took over: it accepted ambiguity. A
+ * claim that is granted without that, under RECLAIM, only repeats the operation.
+ */
+export function settlesUnknown({ unknown, acceptedAmbiguous = false }: LiveRecord): boolean {
+  return unknown !== undefined && acceptedAmbiguous;
+}
+
 /** Returns the refusal of a Release or an ExtendLease of a completed claim. */
 export function alreadyCompleted(): Refusal {
   return new Refusal("ALREADY_COMPLETED", "The claim was completed before.");

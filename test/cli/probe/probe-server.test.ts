@@ -78,7 +78,8 @@ test("names that create are told from those that change or read, and a key from 
     const tools = names.split(" ").map((name) => ({ name, ...more }));
     return LIST.find((check) => check.id === id)?.judge(tools);
   };
-  const created = "transfer_funds capturePayment payout withdraw wire subscribe notifyUser email_customer";
+  const created =
+    "transfer_funds capturePayment payout withdraw wire subscribe notifyUser email_customer push_files";
   expect(judge("list.no-key", created)).toMatchObject({ detail: created.replaceAll(" ", "; ") });
   const others = "transfer_issue withdraw_offer subscribeToIssue assignIssue get_payment share-email";
   expect(judge("list.no-key", others)).toMatchObject({ kind: "passed" });

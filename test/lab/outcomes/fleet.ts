@@ -6,8 +6,11 @@ import { interruption } from "../chaos/interruption.ts";
 import type { Story, StoryKind, Times } from "./judge.ts";
 import { MOMENTS, type Moment, type Setup, Worker, type WorkerProgram } from "./worker.ts";
 
-/** How a worker is ended: at once, by SIGTERM, at a moment of its own, or once a provider has a request of it, or has made its charge. */
-export const ENDINGS = ["at any moment", "interrupted", ...MOMENTS, "asked", "charged"] as const;
+/**
+ * How a worker is ended: at once, by SIGTERM, at a moment of its own, or once a provider has a request of it, or has made its charge.
+ * One that is stalled continues after its leases have expired.
+ */
+export const ENDINGS = ["at any moment", "interrupted", "stalled", ...MOMENTS, "asked", "charged"] as const;
 type Ending = (typeof ENDINGS)[number];
 
 export interface FleetOptions extends Times {
@@ -35,6 +38,7 @@ const CHARGE_MS = 10;
 const FAULTS = { refuse: 0.02, break: 0.01, late: 0.002 };
 /** After a delivery that got no value. */
 const REDELIVER_AFTER_MS = 400;
+const STALLED_AFTER_LEASE_MS = 500;
 /** How often an operation is delivered twice at once, and once more after its value was there. */
 const DUPLICATES = 0.1;
 const PROGRESS_EVERY_MS = 5000;
@@ -133,7 +137,8 @@ export class Fleet implements AsyncDisposable {
         return undefined;
       },
     });
-    const address = { kind: provider.kind, url: await provider.listen(), lagMs };
+    // Who searches knows how late a worker may be that was stalled.
+    const address = { kind: provider.kind, url: await provider.listen(), lagMs: lagMs + this.#stallMs };
     this.#providers.set(kind, { provider, address });
   }
 
@@ -160,13 +165,21 @@ export class Fleet implements AsyncDisposable {
       .catch(this.#finished.reject);
   }
 
+  /** Longer than the rest of any lease. */
+  get #stallMs(): number {
+    return this.#options.leaseMs + STALLED_AFTER_LEASE_MS;
+  }
+
   #kill(ending: Ending): void {
     if (this.#stories.length === this.#options.operations) return;
     const ready = this.#random.shuffle([...this.#workers].filter((worker) => worker.room(AT_ONCE + 1) > 0));
     // A machine that starts workers more slowly than they are ended would do nothing else.
     if (ready.length <= this.#workers.size / 2) return;
     const [worker] = ready;
-    if (worker !== undefined && (ending === "at any moment" || ending === "interrupted"))
+    if (worker !== undefined && ending === "stalled") {
+      worker.stall(this.#stallMs);
+      this.#count(ending);
+    } else if (worker !== undefined && (ending === "at any moment" || ending === "interrupted"))
       this.#end(worker, ending);
     else this.#due.add(ending);
   }
@@ -201,7 +214,7 @@ export class Fleet implements AsyncDisposable {
       begunAtMs: performance.now(),
       settledAtMs: undefined,
       ...{ interruptedAtMs: [], values: [], charges: [] },
-      ...{ isAmbiguous: false, isRepeated: false, messages: 1 },
+      ...{ isAmbiguous: false, isRepeated: false, mayBeLate: false, messages: 1 },
       // A worker that can find out marks before its function, which is where a moment of its own can be.
       mayHaveBegun: !(marksBegin && kind === "no-key"),
     };
@@ -223,7 +236,8 @@ export class Fleet implements AsyncDisposable {
     const delivery = { id: this.#deliveries++, namespace: kind, key, provider, dieAt };
     const outcome = await worker.deliver(delivery);
     if (this.#isOver) return;
-    if (outcome === undefined && dieAt !== undefined) this.#count(dieAt);
+    if (worker.isStalled) story.mayBeLate = true;
+    else if (outcome === undefined && dieAt !== undefined) this.#count(dieAt);
     const { value, reason, looked = false } = outcome ?? {};
     story.isAmbiguous ||= looked || reason === "AMBIGUOUS";
     if (value !== undefined) {

@@ -13,7 +13,7 @@ const STORY: Story = {
   key: "k",
   begunAtMs: 5000,
   interruptedAtMs: [5100],
-  ...{ isAmbiguous: true, mayHaveBegun: true },
+  ...{ isAmbiguous: true, mayHaveBegun: true, mayBeLate: false },
   values: [1, 1],
   settledAtMs: 66_000,
   charges: [charge],
@@ -32,6 +32,8 @@ test("an operation that is settled by a search breaks nothing, nor does one that
   expect(settledAfterMs(STORY, TIMES)).toBe(900);
   expect(brokenPromises(REPEATED, TIMES)).toEqual([]);
   expect(isChargedTwice(REPEATED)).toBe(false);
+  const late = { ...charge, atMs: 7000 };
+  expect(brokenPromises({ ...REPEATED, mayBeLate: true, charges: [again, late] }, TIMES)).toEqual([]);
 });
 
 test.each<[string, Story]>([
@@ -45,6 +47,7 @@ test.each<[string, Story]>([
   ["one derived key", { ...REPEATED, charges: [charge, { ...again, key: "e" }] }],
   ["before the first lease has expired", { ...REPEATED, charges: [charge, { ...again, atMs: 5999 }] }],
   ["tokens increase", { ...REPEATED, charges: [charge, { ...again, fencingToken: 7 }] }],
+  ["tokens increase", { ...REPEATED, charges: [again, charge] }],
 ])("a story breaks: %s", (promise, story) => {
   expect(brokenPromises(story, TIMES).join("; ")).toContain(promise);
   expect(isChargedTwice(story)).toBe(promise === "charged once");

@@ -15,6 +15,8 @@ export interface Story {
   readonly isAmbiguous: boolean;
   /** False if every delivery that was interrupted was so before its effect began, where the claim marks that. */
   readonly mayHaveBegun: boolean;
+  /** Whether a worker that was stalled had a delivery of it, and may charge after another one that took over. */
+  readonly mayBeLate: boolean;
   /** What deliveries got. */
   readonly values: readonly number[];
   /** When the first of them was there; undefined if none is. */
@@ -63,12 +65,13 @@ export function brokenPromises(story: Story, { leaseMs }: Times): readonly strin
   promise(story.mayHaveBegun || !story.isAmbiguous, "a crash before the effect is not ambiguous");
   promise(!isChargedTwice(story), "it is charged once");
   promise(charges.length <= 1 + interruptedAtMs.length, "an interruption repeats it at most once");
+  const inOrder = story.mayBeLate ? charges.toSorted((a, b) => a.attempt - b.attempt) : charges;
   promise(
-    values.every((value) => value === charges.at(-1)?.id),
+    values.every((value) => value === inOrder.at(-1)?.id),
     "each answer is the provider's",
   );
-  charges.slice(1).forEach((two, index) => {
-    const one = charges[index] ?? two;
+  inOrder.slice(1).forEach((two, index) => {
+    const one = inOrder[index] ?? two;
     promise(one.key === two.key, "all attempts have one derived key");
     promise(two.atMs - begunAtMs >= leaseMs, "nothing runs again before the first lease has expired");
     promise(one.attempt < two.attempt && one.fencingToken < two.fencingToken, "attempts and tokens increase");

@@ -65,7 +65,7 @@ export class Worker {
   readonly ready: Promise<unknown>;
   /** Resolves once it was killed. @throws Error if it ended in another way. */
   readonly ended: Promise<void>;
-  #state: "starting" | "ready" | "leaving" = "starting";
+  #state: "starting" | "ready" | "stalled" | "leaving" = "starting";
   #errors = "";
 
   constructor({ program, args, env = {} }: WorkerProgram, setup: Setup) {
@@ -84,6 +84,10 @@ export class Worker {
     });
   }
 
+  get isStalled(): boolean {
+    return this.#state === "stalled";
+  }
+
   /** The number of deliveries that it takes now. */
   room(limit: number): number {
     return this.#state === "ready" ? limit - this.#waiting.size : 0;
@@ -99,6 +103,18 @@ export class Worker {
   end(signal: "SIGKILL" | "SIGTERM"): void {
     this.#state = "leaving";
     this.#process.kill(this.#waiting.size === 0 ? "SIGKILL" : signal);
+  }
+
+  /** Stops the process for this time. Its deliveries end without an outcome, as for a broker that waits no longer. */
+  stall(forMs: number): void {
+    this.#state = "stalled";
+    this.#process.kill("SIGSTOP");
+    setTimeout(() => {
+      if (this.#state === "stalled") this.#state = "ready";
+      this.#process.kill("SIGCONT");
+    }, forMs);
+    for (const resolve of this.#waiting.values()) resolve(undefined);
+    this.#waiting.clear();
   }
 
   #settle(outcome: Outcome): void {

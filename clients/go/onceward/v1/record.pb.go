@@ -156,7 +156,7 @@ const (
 	Attempt_ENDING_RESOLVED Attempt_Ending = 5
 	// Its holder found out nothing about an earlier attempt, had no effect, and gave the record back. Only the last one is kept.
 	Attempt_ENDING_GIVEN_BACK Attempt_Ending = 6
-	// Its holder completed the claim, which had taken over one whose outcome was unknown: it found that out, or ran again.
+	// Its holder completed the claim, which had accept_ambiguous and had taken over one whose outcome was unknown: it found that out.
 	Attempt_ENDING_SETTLED Attempt_Ending = 7
 )
 

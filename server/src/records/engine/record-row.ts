@@ -189,10 +189,8 @@ export function listedRecord(row: RecordRow, latestMs = Number.POSITIVE_INFINITY
       row.unknown_since_ms === null
         ? undefined
         : { owner: row.unknown_owner ?? "", leaseExpiredAtMs: row.unknown_since_ms },
-    givenBack:
-      row.given_back_token === null
-        ? undefined
-        : { fencingToken: BigInt(row.given_back_token), acceptedAmbiguous: row.accepts_ambiguous },
+    givenBack: row.given_back_token === null ? undefined : { fencingToken: BigInt(row.given_back_token) },
+    acceptedAmbiguous: row.accepts_ambiguous,
     expiresAtMs: row.expires_at_ms,
     checkpoint:
       row.checkpoint_name === null

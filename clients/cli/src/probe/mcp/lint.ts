@@ -52,7 +52,8 @@ const STAYS = /\b(?:same|re-?us\w+)\b.*\b(?:retr|again|repeat)|\bderiv/i;
 const COPIED = ["default", "const", "example", "examples"];
 /** Verbs by which a name says whether the tool creates something at each call, changes what there is, or reads. */
 const VERBS = {
-  create: /^(?:create|send|resend|replay|submit|purchase|buy|insert|append|notify|forward|donate|disburse)$/,
+  create:
+    /^(?:create|duplicate|send|resend|replay|submit|purchase|buy|insert|append|push|upload|notify|forward|donate|disburse)$/,
   change:
     /^(?:update|delete|remove|cancel|edit|set|share|archive|add|upsert|capture|publish|merge|void|transfer|withdraw)$/,
   read: /^(?:get|list|search|find|fetch|read|retrieve|show|describe|count|query|lookup|check|preview|validate|verify|calculate|estimate)$/,

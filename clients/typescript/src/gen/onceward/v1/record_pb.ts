@@ -441,7 +441,7 @@ export const Attempt_Ending = {
   GIVEN_BACK: 6,
 
   /**
-   * Its holder completed the claim, which had taken over one whose outcome was unknown: it found that out, or ran again.
+   * Its holder completed the claim, which had accept_ambiguous and had taken over one whose outcome was unknown: it found that out.
    *
    * @generated from enum value: ENDING_SETTLED = 7;
    */

@@ -856,7 +856,8 @@ export type UsageHour = Message<"onceward.v1.UsageHour"> & {
   wouldBeRefused: bigint;
 
   /**
-   * Completions and releases of claims that had taken over one whose outcome was unknown, such as by what `resolve` found.
+   * Completions and releases of claims with accept_ambiguous that had taken over one whose outcome was unknown, such as by what
+   * `resolve` found. A claim without it repeats the operation.
    *
    * @generated from field: int64 settled = 22;
    */
