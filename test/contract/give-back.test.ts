@@ -119,6 +119,17 @@ describeSharedContract("A claim that is given back", (contract) => {
     });
   });
 
+  test("can't be given back once it is released", async () => {
+    const { client, timePasses } = await contract.newCaller({ on_lease_expiry: "HOLD" });
+    await grant(client);
+    await timePasses(31);
+    const { fencingToken } = await grant(client, LATER);
+    await client.release({ ...ORDER, fencingToken });
+    const released = await lookUp(client);
+    await client.release({ ...ORDER, fencingToken, giveBack: true });
+    expect(await lookUp(client)).toEqual(released);
+  });
+
   test("is released if it took over a released record, or none", async () => {
     const { client } = await contract.newCaller({ on_lease_expiry: "HOLD" });
     for (const attempt of [1, 2]) {
