@@ -91,6 +91,21 @@ describeSharedContract("A claim that is given back", (contract) => {
     expect(await grant(client)).toMatchObject({ attempt: 2, unknown: { owner: "worker-1", attempt: 1 } });
   });
 
+  test.each(["HOLD", "RECLAIM"])(
+    "tells the next one of the crash before it, after two searches under %s",
+    async (on_lease_expiry) => {
+      const { client, timePasses } = await contract.newCaller({ on_lease_expiry });
+      await grant(client);
+      await timePasses(31);
+      const { fencingToken: stalled } = await grant(client, LATER);
+      await timePasses(31);
+      const { fencingToken: later } = await grant(client, LATER);
+      for (const fencingToken of [later, stalled])
+        await client.release({ ...ORDER, fencingToken, giveBack: true });
+      expect(await grant(client, LATER)).toMatchObject({ attempt: 3, unknown: { owner: "resolver" } });
+    },
+  );
+
   test("becomes ambiguous with its own lease if its holder crashes", async () => {
     const { client, timePasses } = await contract.newCaller({ on_lease_expiry: "HOLD" });
     await grant(client);
@@ -102,6 +117,17 @@ describeSharedContract("A claim that is given back", (contract) => {
       attempt: 3,
       unknown: { owner: "resolver", attempt: 2 },
     });
+  });
+
+  test("can't be given back once it is released", async () => {
+    const { client, timePasses } = await contract.newCaller({ on_lease_expiry: "HOLD" });
+    await grant(client);
+    await timePasses(31);
+    const { fencingToken } = await grant(client, LATER);
+    await client.release({ ...ORDER, fencingToken });
+    const released = await lookUp(client);
+    await client.release({ ...ORDER, fencingToken, giveBack: true });
+    expect(await lookUp(client)).toEqual(released);
   });
 
   test("is released if it took over a released record, or none", async () => {

@@ -96,9 +96,9 @@ const either = (givenBack: string, released: string) =>
 const takenOver = (field: string) => `r.past_attempts -> -1 ->> '${field}'`;
 /** Whether an earlier claim was given back to that attempt. */
 const WAS_GIVEN_BACK = "r.past_attempts -> -2 ->> 'ending' = 'given back'";
-/** The attempt before it, and whether that one's outcome is unknown and was held. */
+/** The attempt before it, and whether that one's outcome is unknown. */
 const BEFORE = `(r.past_attempts -> case when ${WAS_GIVEN_BACK} then -3 else -2 end)`;
-const TOOK_OVER = `${BEFORE} ->> 'ending' = 'superseded' and ${BEFORE} ->> 'holds' is not null`;
+const TOOK_OVER = `${BEFORE} ->> 'ending' = 'superseded' and ${BEFORE} ->> 'pending' is null`;
 const CLAIMED_AT = `to_timestamp((${takenOver("claimed")})::numeric / 1000)`;
 
 /**

@@ -187,7 +187,7 @@ function claimedRecord(
   const keyEnds = isUnknown ? greatest(before.keyEnds, ends) : ends;
   const { token, isTokenKnown } = state;
   // Of what that claim had taken over, it only matters that it did, and is held.
-  const unknown = before?.unknown && before.heldFrom.to < Number.POSITIVE_INFINITY ? ABSENT : undefined;
+  const unknown = before?.unknown && ABSENT;
   return {
     phase: completesWith === undefined ? "held" : "completed",
     fingerprint: before?.fingerprint ?? request.fingerprint,

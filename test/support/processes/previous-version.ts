@@ -8,7 +8,7 @@ import { promisify } from "node:util";
 const run = promisify(execFile);
 const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 
-/** The source of the server before a change of the schema, with the client's, whose messages it imports, and this version's packages. */
+/** The source of the server before a change of what it stores, with the client's, whose messages it imports, and this version's packages. */
 export interface PreviousVersion {
   /** The program `onceward-server`. */
   readonly main: string;
@@ -20,12 +20,16 @@ export interface PreviousVersion {
  * if git does not have it, as in a shallow clone.
  *
  * A later change of a migration's comments does not count.
+ *
+ * @param change selects another change than that, as `git log` does.
  */
-export async function findPreviousVersion(): Promise<string | undefined> {
+export async function findPreviousVersion(
+  change: readonly string[] = ["--diff-filter=A", "--", "server/migrations"],
+): Promise<string | undefined> {
   const git = async (...args: string[]) => (await run("git", ["-C", ROOT, ...args])).stdout.trim();
   try {
     await access(join(ROOT, ".git"));
-    const newest = await git("log", "-1", "--diff-filter=A", "--format=%H", "--", "server/migrations");
+    const newest = await git("log", "-1", "--format=%H", ...change);
     return await git("rev-parse", "--verify", "--quiet", `${newest}^`);
   } catch {
     return undefined;

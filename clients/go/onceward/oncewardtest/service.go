@@ -312,7 +312,7 @@ func (s *Service) Release(_ context.Context, request *oncewardv1.ReleaseRequest)
 		}
 		policy := s.policyOf(request.GetNamespace())
 		isLimited := (policy.Hold || policy.ReclaimWithin > 0) && (!held.acceptsAmbiguous || held.givenBack != 0)
-		if last := held.unknown; last != nil && (request.GetGiveBack() || isLimited) {
+		if last := held.unknown; last != nil && held.State != oncewardv1.Record_STATE_RELEASED && (request.GetGiveBack() || isLimited) {
 			if held.givenBack != 0 { // What was given back can't be given back a second time.
 				return &oncewardv1.ReleaseResponse{ExpiresAt: held.GetExpiresAt()}, nil
 			}

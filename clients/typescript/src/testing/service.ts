@@ -258,6 +258,7 @@ export class MemoryService {
       const held = this.#own(request);
       const { record, unknown, givenBack } = held;
       if (record.state === Record_State.COMPLETED) throw alreadyCompleted();
+      if (record.state === Record_State.RELEASED) return fieldsOf(record);
       const isLimited = Number.isFinite(this.#policyFor(record.namespace).reclaimWithinS);
       if (unknown && (request.giveBack || (isLimited && (!held.acceptsAmbiguous || givenBack)))) {
         // What was given back can't be given back a second time.

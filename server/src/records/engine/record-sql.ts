@@ -1,6 +1,13 @@
 import { LATEST_AHEAD_MS } from "../../domain/database-clock.ts";
 import { MAX_ATTEMPTS_SHOWN, MAX_REASON_CHARACTERS } from "../attempt.ts";
-import { FENCING_MARGIN_MS, HOLDS, MAX_INLINE_RESULT_BYTES, RESULT_KIND, STATE } from "./record-row.ts";
+import {
+  FENCING_MARGIN_MS,
+  HOLDS,
+  IS_PENDING,
+  MAX_INLINE_RESULT_BYTES,
+  RESULT_KIND,
+  STATE,
+} from "./record-row.ts";
 
 /*
  * Parts of statements on records. `r` is a row of records, and `i` a row of the statement's input.
@@ -89,9 +96,10 @@ export const WITH_ROOM = `when jsonb_array_length(r.past_attempts) >= ${MAX_ATTE
 export function endedAttempt(of: { ended: string; ending: string; reason: string; job?: string }): string {
   const job = of.job === undefined ? ["", ""] : [", 'job'", `, ${of.job}`];
   return `jsonb_strip_nulls(jsonb_object(
-           array['attempt', 'token', 'owner', 'claimed', 'checkpoint', 'ended', 'ending', 'reason', 'holds'${job[0]}],
+           array['attempt', 'token', 'owner', 'claimed', 'checkpoint', 'ended', 'ending', 'reason', 'holds', 'pending'${job[0]}],
            array[r.attempt::text, r.fencing_token::text, r.owner,
                  trim_scale(extract(epoch from r.claimed_at - to_timestamp(0)) * 1000)::text, r.checkpoint_name,
                  ${of.ended}, ${of.ending}, left(${of.reason}, ${MAX_REASON_CHARACTERS}),
-                 case when ${HOLDS} then coalesce(r.reclaim_within_s, 0)::text end${job[1]}]))`;
+                 case when r.holds_on_lease_expiry then coalesce(r.reclaim_within_s, 0)::text end,
+                 case when ${IS_PENDING} then 'true' end${job[1]}]))`;
 }

@@ -11,13 +11,16 @@ import { REDIS_FAULTS } from "./redis.ts";
 import { REPLICA_FAULTS } from "./replicas.ts";
 import { TENANT_FAULTS } from "./tenant-moves.ts";
 
+/** Unreleased versions may differ in what giving back restores, so that the old one is that before its last change. */
+const GIVE_BACK = ["--", "server/src/records/release.ts", "server/src/records/engine/record-sql.ts"];
+
 /** Old and new versions side by side, as during a rollout. */
 const VERSION_FAULTS: readonly Fault[] = [
   {
     name: "replica-old-version",
     target: "replica",
     async inject(scene) {
-      const commit = await findPreviousVersion();
+      const commit = await findPreviousVersion(GIVE_BACK);
       if (commit === undefined) return;
       const replica = anyReplica(scene);
       const { main, remove } = await layOutVersion(commit);
@@ -30,7 +33,7 @@ const VERSION_FAULTS: readonly Fault[] = [
       }
     },
     whyNot: async () =>
-      (await findPreviousVersion()) === undefined
+      (await findPreviousVersion(GIVE_BACK)) === undefined
         ? "the clone is too shallow to hold the old version"
         : undefined,
   },

@@ -244,6 +244,8 @@ class Records:
                 return ReleaseResponse(expires_at=before.record.expires_at)
         held = self._own(request, Record.STATE_RELEASED)
         record, back = held.record, held.unknown
+        if record.state == Record.STATE_RELEASED:
+            return ReleaseResponse(expires_at=record.expires_at)
         limited = reclaimed_ms(self._policy_of(request.namespace)) < inf
         says_nothing = request.give_back or (limited and (not held.accepts_ambiguous or held.given_back))
         if back is not None and says_nothing:
