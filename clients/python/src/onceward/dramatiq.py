@@ -128,11 +128,11 @@ def _retried(is_once: bool) -> Iterator[Callable[[Callable[[], Any]], Callable[[
 
     try:
         yield begun
-    except Exception as error:
+    except BaseException as error:
         message = CurrentMessage.get_current_message()
         if has_begun and is_once and message is not None:
-            # A retry would find the key completed, and succeed without the effect.
-            message.options["throws"] = Exception
+            # A retry would find the key completed, and succeed without the effect; also after a time limit.
+            message.options["throws"] = BaseException
         if has_begun or not isinstance(error, OncewardError) or not may_pass(error):
             raise
         delay_ms = max(1000, math.ceil(error.retry_delay_ms or 0))

@@ -8,7 +8,7 @@ from typing import Any
 import dramatiq
 import pytest
 from dramatiq.brokers.redis import RedisBroker
-from dramatiq.middleware import AsyncIO, CurrentMessage
+from dramatiq.middleware import AsyncIO, CurrentMessage, TimeLimitExceeded
 from dramatiq.results import ResultFailure, Results
 from dramatiq.results.backends import RedisBackend
 
@@ -60,7 +60,7 @@ def test_actors_run_once_for_a_key(broker: Any) -> None:
         @dramatiq.actor(broker=broker, store_results=True, min_backoff=1)
         @once(lambda: testing.onceward, "reminders", key=lambda name: name, mode="at-most-once")
         def remind(name: str) -> None:
-            raise ConnectionError(name)
+            raise TimeLimitExceeded(name)
 
         worker = dramatiq.Worker(broker, worker_timeout=10, worker_threads=2)
         worker.start()
