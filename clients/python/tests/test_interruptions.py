@@ -55,8 +55,6 @@ class UnavailableOfGrpc(grpc.RpcError):
 _UNKNOWN = [
     ReadTimeout(),
     _raised_from(RuntimeError("a layer"), ReadTimeout()),
-    DeadlineOfGrpc(),
-    SystemExit(1),
     KeyboardInterrupt(),
     asyncio.CancelledError(),
     GeneratorExit(),
