@@ -37,9 +37,7 @@ from .v1.record_pb2 import Result
 
 
 class Held:
-    """A claim that this process holds; without a lease, what stands for one during an outage, or at most
-    once.
-    """
+    """A claim that this process holds; without a lease, what stands for one in an outage or at most once."""
 
     def __init__(
         self,
