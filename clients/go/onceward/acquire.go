@@ -29,8 +29,8 @@ type acquired struct {
 	earlier *unknownAttempt
 	// The operation was done before.
 	done *oncewardv1.ClaimResponse
-	// The claim has completed the key itself.
-	recorded *oncewardv1.Recorded
+	// What the service answered to a claim that has completed the key itself.
+	recorded *oncewardv1.CompleteResponse
 	// The service is unreachable, and the function runs without a claim.
 	unguarded *Error
 }
@@ -62,7 +62,7 @@ func (c *Client) acquire(ctx context.Context, operation *Operation, waitUntil ti
 	if err == nil {
 		return found, nil
 	}
-	if run.sent.mayBeHeld() && !operation.completes && operation.ClaimID == "" {
+	if run.sent.mayBeHeld() && !operation.AtMostOnce && operation.ClaimID == "" {
 		c.inBackground(run.releaseUnusedClaim)
 	}
 	if failed, isOwn := err.(*Error); isOwn {
@@ -109,7 +109,9 @@ func (a *acquisition) claimOrWait(ctx context.Context, waitUntil time.Time) (*ac
 		case *oncewardv1.ClaimResponse_Completed:
 			return &acquired{done: response}, nil
 		case *oncewardv1.ClaimResponse_Recorded:
-			return &acquired{recorded: outcome.Recorded}, nil
+			return &acquired{recorded: &oncewardv1.CompleteResponse{
+				CompletedAt: outcome.Recorded.GetCompletedAt(), ExpiresAt: response.GetExpiresAt(),
+			}}, nil
 		case *oncewardv1.ClaimResponse_Ambiguous:
 			return nil, ambiguous(a.operation.ref(), outcome.Ambiguous)
 		case *oncewardv1.ClaimResponse_InProgress:

@@ -25,7 +25,8 @@ type Claim struct {
 	Checkpoint *Checkpoint
 
 	calls      *calls
-	lease      *lease // nil if not guarded.
+	lease      *lease                       // nil if not guarded, and at most once.
+	recorded   *oncewardv1.CompleteResponse // With Operation.AtMostOnce.
 	timeout    time.Duration
 	codec      Codec // The run's; nil of a claim that a program made: JSONCodec.
 	earlier    *unknownAttempt
@@ -141,11 +142,11 @@ func (c *Claim) heartbeat() (time.Duration, *Error) {
 	return remaining, nil
 }
 
-// complete stores the outcome. Returns nil if the claim is not guarded, and nothing is stored. Retries until the service
+// complete stores the outcome, unless the claim has completed the key. Returns nil if the claim is not guarded, and nothing is stored. Retries until the service
 // answers, or until the lease has been over for as long as it lasted: by then another caller that wants the key has taken over.
 func (c *Claim) complete(result *oncewardv1.Result) (*oncewardv1.CompleteResponse, *Error) {
 	if c.lease == nil {
-		return nil, nil
+		return c.recorded, nil
 	}
 	c.phase.CompareAndSwap(notBegun, neverBegins)
 	left, length := c.lease.left()

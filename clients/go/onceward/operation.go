@@ -29,6 +29,13 @@ type Operation struct {
 	// The id of this attempt, at most 128 bytes: an attempt with the id of the claim that holds the key, or that Seen completed it
 	// with, gets the same answer again. Two attempts that may happen at once must differ. Default: a new one.
 	ClaimID string
+	// Completes the key in the call that claims it, before the function runs. That saves a call; but a function that fails, or whose
+	// process dies, does not run again, its value is not stored, and duplicates get the zero value. There is no lease, token or
+	// checkpoint; Resolve and ClaimID are refused. Default: the value is stored, and a function that failed runs again.
+	AtMostOnce bool
+	// Stores of a success only that it happened, and not its value, such as a secret that is shown once. A duplicate fails with a
+	// ResultUnavailableError (ErrResultLost).
+	StoresMark bool
 	// How long the claim outlives a process that dies, 1 s to 24 h. While the function runs, heartbeats prolong the lease.
 	// Default: the namespace's policy.
 	Lease time.Duration
@@ -69,8 +76,6 @@ type Operation struct {
 	DescribeError func(error) string
 	// Stores the function's value, and restores it. Default: JSONCodec.
 	Codec Codec
-	// Of Seen: the claim completes the key itself.
-	completes bool
 }
 
 // OnInProgress says what a run does while another holder runs the operation.
@@ -129,6 +134,12 @@ func (o Operation) withDefaults(options *Options) (Operation, *Error) {
 	}
 	if o.LastAttempt < 0 {
 		violations = append(violations, Violation{"LastAttempt", "must not be negative"})
+	}
+	if o.AtMostOnce && o.Resolve != nil {
+		violations = append(violations, Violation{"Resolve", "does not combine with AtMostOnce"})
+	}
+	if o.AtMostOnce && o.ClaimID != "" { // Another attempt with the id would get the same answer, and run again.
+		violations = append(violations, Violation{"ClaimID", "does not combine with AtMostOnce"})
 	}
 	if o.OnInProgress != WaitInProgress && o.OnInProgress != FailInProgress {
 		violations = append(violations, Violation{"OnInProgress", "must be WaitInProgress or FailInProgress"})
@@ -189,7 +200,7 @@ func firstSet[T comparable](values ...T) T {
 // request returns the Claim of a run, without its claim id.
 func (o *Operation) request() (*oncewardv1.ClaimRequest, *Error) {
 	request := &oncewardv1.ClaimRequest{
-		Namespace: o.Namespace, Key: o.Key, Owner: o.Owner, MarksBegin: o.MarksBegin,
+		Namespace: o.Namespace, Key: o.Key, Owner: o.Owner, MarksBegin: o.MarksBegin && !o.AtMostOnce,
 		AcceptAmbiguous: o.AcceptAmbiguous || o.Resolve != nil,
 	}
 	if o.Fingerprint != nil {
@@ -199,7 +210,7 @@ func (o *Operation) request() (*oncewardv1.ClaimRequest, *Error) {
 		}
 		request.Fingerprint = fingerprint
 	}
-	if o.completes {
+	if o.AtMostOnce {
 		request.Completion = &oncewardv1.Completion{}
 	} else if o.Lease != 0 {
 		request.Lease = durationpb.New(o.Lease)

@@ -12,6 +12,8 @@ import (
 const (
 	// Metadata of a result without its value, which could not be stored; says for which reason.
 	lostMetadata = "onceward-value-lost"
+	// In place of a reason: the value was not to be stored (Operation.StoresMark).
+	mark = "MARK"
 	// Enough to recognise a failure whose details were too large.
 	maxLostMessageBytes = 1024
 	unknownFailure      = "The operation has a terminal failure."
@@ -72,6 +74,14 @@ func encodeWithoutValue(effect Effect, why *Error) (*oncewardv1.Result, error) {
 	return &oncewardv1.Result{Kind: oncewardv1.Result_KIND_FAILURE, Payload: payload, ContentType: jsonType}, err
 }
 
+// marking is a Codec that stores of some values only that there was one; these are not encoded.
+type marking interface{ StoresMark(value any) bool }
+
+// markedResult returns what is stored in place of a value: only that the operation happened.
+func markedResult() *oncewardv1.Result {
+	return &oncewardv1.Result{Kind: oncewardv1.Result_KIND_SUCCESS, Metadata: map[string]string{lostMetadata: mark}}
+}
+
 func failureOf(terminal *TerminalError) failure {
 	return failure{Name: terminal.Name, Message: terminal.Message, Details: terminal.Details}
 }
@@ -88,8 +98,12 @@ func replay(completed *oncewardv1.Completed, codec Codec, claim ClaimRef, into a
 	if completed.GetResultExpired() || result == nil {
 		return unavailable(ErrResultExpired, "Done before; the retention of its result has ended.", claim, nil)
 	}
-	if why, lost := result.GetMetadata()[lostMetadata]; lost {
-		return unavailable(ErrResultLost, "Done before; its value could not be stored: "+why+".", claim, nil)
+	if lost, isLost := result.GetMetadata()[lostMetadata]; isLost {
+		why := "could not be stored: " + lost
+		if lost == mark {
+			why = "is not kept"
+		}
+		return unavailable(ErrResultLost, "Done before; its value "+why+".", claim, nil)
 	}
 	switch result.GetKind() {
 	case oncewardv1.Result_KIND_FAILURE:

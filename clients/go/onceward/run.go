@@ -8,6 +8,8 @@ import (
 	"reflect"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/onceward/onceward/clients/go/internal/timing"
 	oncewardv1 "github.com/onceward/onceward/clients/go/onceward/v1"
 )
@@ -139,8 +141,11 @@ func (c *Client) enter(ctx context.Context, operation *Operation) error {
 
 // replayed reads the value of an operation that was done before.
 func replayed(done *oncewardv1.ClaimResponse, operation *Operation, into any) (*facts, error) {
-	completed := done.GetCompleted()
-	if err := replay(completed, operation.Codec, operation.ref(), into); err != nil {
+	completed, codec := done.GetCompleted(), operation.Codec
+	if operation.AtMostOnce && proto.Equal(completed.GetResult(), &oncewardv1.Result{Kind: oncewardv1.Result_KIND_SUCCESS}) {
+		codec = JSONCodec{} // The claim of an earlier run has completed the key, and no codec has stored a value.
+	}
+	if err := replay(completed, codec, operation.ref(), into); err != nil {
 		return nil, err
 	}
 	return &facts{
@@ -170,7 +175,7 @@ func (c *Client) runUnder(
 	case looked.kind == outcomeOpen:
 		return nil, &looked, nil
 	case looked.kind == effectHappened:
-		stored, err := completeEffect(claim, operation.Codec, Effect{Value: looked.value}, into)
+		stored, err := completeEffect(claim, operation, Effect{Value: looked.value}, into)
 		return stored, nil, err
 	}
 	value, err := claim.call(ctx, fn, func() {
@@ -202,6 +207,10 @@ func (c *Client) open(operation *Operation, found *acquired, cancel context.Canc
 		return claim
 	}
 	claim.Guarded = true
+	if found.recorded != nil {
+		claim.Attempt, claim.recorded = 1, found.recorded
+		return claim
+	}
 	claim.FencingToken = found.claimed.GetFencingToken()
 	claim.Attempt = int(found.claimed.GetAttempt())
 	claim.Checkpoint = readCheckpoint(found.claimed.GetCheckpoint())
@@ -266,11 +275,11 @@ func finish(ctx context.Context, claim *Claim, operation *Operation, effect Effe
 		return nil, effect.Err
 	}
 	if effect.Err == nil {
-		return completeEffect(claim, operation.Codec, effect, into)
+		return completeEffect(claim, operation, effect, into)
 	}
 	switch judged := judge(ctx, effect.Err, claim, operation).(type) {
 	case *TerminalError:
-		if _, err := completeEffect(claim, operation.Codec, Effect{Err: judged}, into); err != nil {
+		if _, err := completeEffect(claim, operation, Effect{Err: judged}, into); err != nil {
 			return nil, err
 		}
 		return nil, judged
@@ -282,10 +291,13 @@ func finish(ctx context.Context, claim *Claim, operation *Operation, effect Effe
 
 // completeEffect stores the function's outcome, and reads the value that a repeat will get. Fails with CompletionError if the
 // outcome could not be stored unchanged.
-func completeEffect(claim *Claim, codec Codec, effect Effect, into any) (*facts, error) {
-	result, err := encodeAndRead(effect, codec, into)
+func completeEffect(claim *Claim, operation *Operation, effect Effect, into any) (*facts, error) {
+	result, err := encodeAndRead(effect, operation.Codec, into)
 	if err != nil {
 		return nil, completeWithoutValue(claim, effect, codecError(err))
+	}
+	if operation.StoresMark && effect.Err == nil {
+		result = markedResult()
 	}
 	response, failed := claim.complete(result)
 	switch {
@@ -308,6 +320,10 @@ func completeEffect(claim *Claim, codec Codec, effect Effect, into any) (*facts,
 
 // encodeAndRead returns the outcome as it is stored, and reads its value: one that can't be read now can't be replayed either.
 func encodeAndRead(effect Effect, codec Codec, into any) (*oncewardv1.Result, error) {
+	if marking, has := codec.(marking); has && effect.Err == nil && marking.StoresMark(effect.Value) {
+		reflect.ValueOf(into).Elem().Set(reflect.ValueOf(effect.Value))
+		return markedResult(), nil
+	}
 	result, err := encodeEffect(effect, codec)
 	if err == nil && effect.Err == nil {
 		err = decodeValue(result, codec, into)

@@ -9,10 +9,12 @@ import (
 // Seen returns whether the operation's key was completed before: false the first time, and true afterwards, for as long as the key
 // is remembered. At most once: the key is completed in the same call, so that after a false, the caller alone has to act, and no one
 // repeats what then fails. After an error it is unknown whether the key was completed: repeat with the same Operation.ClaimID, which
-// gets the first answer again. There is no lease, and no value: Lease, Codec, Resolve, MarksBegin and what judges errors have no effect.
+// gets the first answer again. There is no lease, and no value: AtMostOnce, StoresMark, Lease, Codec, Resolve, MarksBegin
+// and what judges errors have no effect.
 //
 // Fails with the errors of Run from before the function.
 func (c *Client) Seen(ctx context.Context, operation Operation) (bool, error) {
+	operation.AtMostOnce, operation.Resolve = false, nil
 	operation, refused := operation.withDefaults(&c.options)
 	if refused != nil {
 		return false, refused
@@ -21,7 +23,7 @@ func (c *Client) Seen(ctx context.Context, operation Operation) (bool, error) {
 		return false, err
 	}
 	defer c.ended()
-	operation.completes, operation.Resolve, operation.MarksBegin = true, nil, false
+	operation.AtMostOnce = true
 	found, err := c.acquire(ctx, &operation, time.Now().Add(operation.Wait))
 	if err != nil {
 		return false, err
@@ -32,6 +34,7 @@ func (c *Client) Seen(ctx context.Context, operation Operation) (bool, error) {
 // SeenAll does what Seen does for many keys of one namespace, in few batches. The answers are in the order of the keys; of equal keys,
 // the later ones were seen. If one key's call fails, returns its error after all have ended. The operation's own Key has no effect.
 func (c *Client) SeenAll(ctx context.Context, operation Operation, keys []string) ([]bool, error) {
+	operation.AtMostOnce = false // Refused with Resolve and ClaimID, as of a run.
 	for _, key := range keys {
 		operation.Key = key
 		if _, refused := operation.withDefaults(&c.options); refused != nil {

@@ -55,17 +55,12 @@ class UnavailableOfGrpc(grpc.RpcError):
 _UNKNOWN = [
     ReadTimeout(),
     _raised_from(RuntimeError("a layer"), ReadTimeout()),
-    DeadlineOfGrpc(),
-    SystemExit(1),
     KeyboardInterrupt(),
     asyncio.CancelledError(),
     GeneratorExit(),
-    TimeoutError("the bank's"),
     asyncio.TimeoutError(),
     concurrent.futures.TimeoutError(),
     concurrent.futures.CancelledError(),
-    OutcomeUnknownError("the bank timed out"),
-    _raised_from(RuntimeError("a layer"), OutcomeUnknownError("the bank timed out")),
     _raised_from(RuntimeError("two"), _raised_while_handling(ValueError("one"), TimeoutError())),
     _raised_from(
         RuntimeError("a retry"), _raised_from(ConnectTimeout(), _raised_from(OSError(), TimeoutError()))
@@ -77,14 +72,11 @@ _UNKNOWN = [
 _RELEASED = [
     UnavailableOfGrpc(),
     _raised_from(OncewardError("NO_ANSWER", "of a nested run"), DeadlineOfGrpc()),
-    RuntimeError("refused"),
-    NoEffectError("refused"),
     _raised_from(NoEffectError("never sent"), TimeoutError("no connection")),
     _raised_from(
         OSError("a layer"),
         _raised_from(ConnectTimeout(), _raised_from(TimeoutError(), asyncio.CancelledError())),
     ),
-    _raised_from(RuntimeError("a layer"), NoEffectError("refused")),
     _raised_from(NoEffectError("looked it up"), OutcomeUnknownError("the bank timed out")),
     _raised_while_handling(RuntimeError("a miss"), TimeoutError("the cache's"), hidden=True),
 ]

@@ -12,7 +12,7 @@ export interface MessageCase {
   readonly address: string;
   readonly options?: Pick<
     ConsumerOptions<never>,
-    "maxAttempts" | "redeliverAfterMs" | "maxRedeliverAfterMs" | "onError" | "marksBegin"
+    "mode" | "maxAttempts" | "redeliverAfterMs" | "maxRedeliverAfterMs" | "onError" | "marksBegin"
   > & { readonly fingerprint?: string };
   readonly deliveries: readonly Message[];
 }

@@ -19,6 +19,7 @@ type messageCase struct {
 		MaxAttempts         int     `json:"maxAttempts"`
 		OnError             string  `json:"onError"`
 		MarksBegin          bool    `json:"marksBegin"`
+		Mode                string  `json:"mode"`
 		Fingerprint         string  `json:"fingerprint"`
 	} `json:"options"`
 }
@@ -48,6 +49,7 @@ func performMessages(line []byte) (any, error) {
 		Namespace: "charges", Key: func(message delivery) (string, error) { return message.Key, nil },
 		MaxAttempts:    given.Options.MaxAttempts,
 		MarksBegin:     given.Options.MarksBegin,
+		AtMostOnce:     given.Options.Mode != "",
 		RedeliverAfter: duration(given.Options.RedeliverAfterMs), MaxRedeliverAfter: duration(given.Options.MaxRedeliverAfterMs),
 	}
 	if given.Options.Fingerprint != "" {

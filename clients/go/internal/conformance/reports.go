@@ -138,7 +138,7 @@ func tokenText(token int64) string { return strconv.FormatInt(token, 10) }
 
 // camelCase returns the name of an option in cases, such as keyCreatedAt: Go's begins with a capital.
 func camelCase(field string) string {
-	field = strings.TrimSuffix(field, "Ms")
+	field = strings.Replace(strings.TrimSuffix(field, "Ms"), "ID", "Id", 1)
 	if timeFields[field] {
 		field += "Ms"
 	}

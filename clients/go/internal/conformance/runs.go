@@ -55,6 +55,8 @@ type options struct {
 	Codec           string          `json:"codec"`
 	ClaimID         string          `json:"claimId"`
 	MarksBegin      bool            `json:"marksBegin"`
+	Mode            string          `json:"mode"`
+	Stores          string          `json:"stores"`
 }
 
 type step struct {
@@ -291,6 +293,7 @@ func operationOf(given run) (onceward.Operation, error) {
 		Namespace: "charges", Key: "order-1",
 		Lease: duration(given.Options.LeaseMs), ClaimID: given.Options.ClaimID,
 		Owner: given.Options.Owner, AcceptAmbiguous: given.Options.AcceptAmbiguous, MarksBegin: given.Options.MarksBegin,
+		AtMostOnce: given.Options.Mode != "", StoresMark: given.Options.Stores != "",
 	}
 	if given.Options.Namespace != nil {
 		operation.Namespace = *given.Options.Namespace

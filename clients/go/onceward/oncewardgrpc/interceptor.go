@@ -58,6 +58,8 @@ type Options struct {
 	// ALREADY_EXISTS, PERMISSION_DENIED, FAILED_PRECONDITION and OUT_OF_RANGE: they refuse the request itself. An error of another
 	// guard or of the service (its ErrorInfo has the domain "onceward") is never stored.
 	Stores func(codes.Code) bool
+	// Stores of a response only that it was made, such as of a secret that is shown once; duplicates fail with ALREADY_EXISTS.
+	StoresMark bool
 	// Gets errors that concern the server's owner, such as a bad credential; the call fails with INTERNAL. Default: slog.Default().
 	Logger *slog.Logger
 }
@@ -209,7 +211,7 @@ func (g *guard) operation(ctx context.Context, request proto.Message, method, se
 	}
 	operation := onceward.Operation{
 		Namespace: g.Namespace, Key: joined, Lease: g.Lease, Timeout: g.Timeout, Owner: g.Owner, Wait: g.Wait,
-		OnUnavailable: g.OnUnavailable, OnError: g.OnError, MarksBegin: g.MarksBegin,
+		OnUnavailable: g.OnUnavailable, OnError: g.OnError, MarksBegin: g.MarksBegin, StoresMark: g.StoresMark,
 		// The codes alone decide.
 		IsTerminal: func(error) bool { return false },
 	}

@@ -108,6 +108,17 @@ func TestARepeatGetsTheFirstMessage(t *testing.T) {
 	}
 }
 
+func TestADuplicateOfAMessageOfWhichAMarkIsStoredGetsNone(t *testing.T) {
+	shop := start(t, charged, oncewardgrpc.Options{StoresMark: true})
+	if first, _, err := shop.call(t, "k-1", 1); err != nil || first == "" {
+		t.Errorf("the first call got %q, %v", first, err)
+	}
+	_, _, err := shop.call(t, "k-1", 1)
+	if status.Code(err) != codes.AlreadyExists || reasonOf(err) != "RESULT_LOST" || shop.calls.Load() != 1 {
+		t.Errorf("a repeat got %v after %d calls", err, shop.calls.Load())
+	}
+}
+
 func TestAFailureThatRefusesTheRequestIsStoredWithItsDetails(t *testing.T) {
 	shop := start(t, func(context.Context, *grpc_testing.SimpleRequest) (*grpc_testing.SimpleResponse, error) {
 		declined, err := status.New(codes.FailedPrecondition, "declined").WithDetails(&errdetails.ErrorInfo{Reason: "STOLEN_CARD"})

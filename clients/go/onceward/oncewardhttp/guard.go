@@ -69,6 +69,9 @@ type Options struct {
 	// handler, or of a service whose response the handler passes on with its header Link, is never stored, and a response
 	// whose length is not its Content-Length leaves the claim to the policy.
 	Stores func(Response) Verdict
+	// Stores of a response below 400 only that it happened, such as of a secret that is shown once; duplicates are answered with
+	// 410 (ResultGone).
+	StoresMark bool
 	// Headers to replay beside those that describe the body, Location, Link, ETag, Last-Modified, Cache-Control and Vary.
 	ReplayHeaders []string
 	// How long a response is held while the service does not store it; then it is sent, because its effect has happened, and stored
@@ -435,6 +438,9 @@ func policyOf(options Options) (*policy, error) {
 		// The response alone decides.
 		IsTerminal:    func(error) bool { return false },
 		DescribeError: func(err error) string { return err.Error() },
+	}
+	if options.StoresMark {
+		made.operation.Codec = markCodec{}
 	}
 	if options.Wait == 0 {
 		made.operation.OnInProgress = onceward.FailInProgress

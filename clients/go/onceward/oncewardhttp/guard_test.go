@@ -289,19 +289,40 @@ func TestTheResponseThatResolveFoundIsSentAndReplayed(t *testing.T) {
 		header := http.Header{"Location": {r.URL.Path}, "Set-Cookie": {"session=1"}}
 		return onceward.Happened(oncewardhttp.Response{Status: 201, Header: header, Body: []byte("found")}), nil
 	}
-	api := start(t, oncewardhttp.Options{Resolve: resolve}, func(_ http.ResponseWriter, r *http.Request) {
-		oncewardhttp.OutcomeUnknown(r.Context(), nil)
-	}, oncewardtest.Policy{Hold: true})
-	api.post(t, "a", "k-1", "10")
-	api.Advance(30 * time.Second)
-	for range 2 {
-		got := api.post(t, "a", "k-1", "10")
-		if got.status != 201 || got.body != "found" || got.header.Get("Location") != "/charges/1" || got.header.Get("Set-Cookie") != "" {
-			t.Errorf("it got %v", got)
+	for storesMark, replay := range map[bool]int{false: 201, true: 410} {
+		options := oncewardhttp.Options{Resolve: resolve, StoresMark: storesMark}
+		api := start(t, options, func(_ http.ResponseWriter, r *http.Request) {
+			oncewardhttp.OutcomeUnknown(r.Context(), nil)
+		}, oncewardtest.Policy{Hold: true})
+		api.post(t, "a", "k-1", "10")
+		api.Advance(30 * time.Second)
+		for _, status := range []int{201, replay} {
+			got := api.post(t, "a", "k-1", "10")
+			isFound := got.body == "found" && got.header.Get("Location") == "/charges/1" && got.header.Get("Set-Cookie") == ""
+			if got.status != status || isFound != (status == 201) {
+				t.Errorf("it got %v", got)
+			}
+		}
+		if api.calls.Load() != 1 {
+			t.Errorf("%d calls", api.calls.Load())
 		}
 	}
-	if api.calls.Load() != 1 {
-		t.Errorf("%d calls", api.calls.Load())
+}
+
+func TestOfAResponseBelow400AMarkIsStored(t *testing.T) {
+	api := start(t, oncewardhttp.Options{StoresMark: true}, func(w http.ResponseWriter, r *http.Request) {
+		status := map[string]int{"k-1": http.StatusCreated, "k-2": http.StatusPaymentRequired}[r.Header.Get("Idempotency-Key")]
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, "secret")
+	})
+	for _, want := range []struct {
+		key    string
+		status int
+	}{{"k-1", 201}, {"k-1", 410}, {"k-2", 402}, {"k-2", 402}} {
+		got := api.post(t, "a", want.key, "")
+		if got.status != want.status || (got.body == "secret") != (want.status != 410) || api.calls.Load() > 2 {
+			t.Errorf("%s got %v", want.key, got)
+		}
 	}
 }
 

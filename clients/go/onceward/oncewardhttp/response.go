@@ -82,6 +82,11 @@ func (responseCodec) Decode(stored onceward.Encoded, into any) error {
 	return nil
 }
 
+// markCodec stores of a response below 400 only that it was sent. A refusal has no secret, and was not carried out.
+type markCodec struct{ responseCodec }
+
+func (markCodec) StoresMark(value any) bool { return value.(*response).status < http.StatusBadRequest }
+
 func tooLarge(what string, limit int) error {
 	return &onceward.Error{
 		Reason: onceward.ErrResultTooLarge, Message: fmt.Sprintf("%s is larger than %d; no policy takes more.", what, limit),

@@ -33,6 +33,8 @@ type Options[Message any] struct {
 	IsTerminal func(error) bool
 	OnError    onceward.OnError
 	MarksBegin bool
+	// As in onceward.Operation; a message whose function failed has failed, and is not tried again. Refused with Resolve.
+	AtMostOnce bool
 	// Finds out what became of an earlier attempt. See onceward.Operation.
 	Resolve func(ctx context.Context, claim *onceward.Claim, message Message) (onceward.Resolution, error)
 	// Returns the operation's key, as its producer made it, such as an order's number; never the id of a delivery. A message for which
@@ -146,6 +148,9 @@ func Handle[Message, Value any](
 				return value, &onceward.TerminalError{Message: text}
 			}
 			value, own = fn(ctx, message, claim)
+			if operation.AtMostOnce {
+				own = settled(claim, own)
+			}
 			return value, own
 		})
 	if called == nil {
@@ -153,7 +158,7 @@ func Handle[Message, Value any](
 		return made.withoutRunning(options.RedeliverAfter, options.Fingerprint != nil)
 	}
 	made.Kind, made.Value, made.Attempt, made.Err = Processed, result.Value, called.Attempt, err
-	return made.afterRunning(called, own, options.RedeliverAfter, options.backoff(called.Attempt))
+	return made.afterRunning(called, own, options.AtMostOnce, options.RedeliverAfter, options.backoff(called.Attempt))
 }
 
 // withoutRunning returns the outcome if the function was not called.
@@ -175,14 +180,16 @@ func (d Delivery[Value]) withoutRunning(delay time.Duration, hasFingerprint bool
 }
 
 // afterRunning returns the outcome if the function was called, and returned its own error.
-func (d Delivery[Value]) afterRunning(claim *onceward.Claim, own error, delay, backoff time.Duration) Delivery[Value] {
+func (d Delivery[Value]) afterRunning(
+	claim *onceward.Claim, own error, isSettled bool, delay, backoff time.Duration,
+) Delivery[Value] {
 	if d.Err == nil {
 		return d
 	}
 	lost, isLost := d.Err.(*onceward.CompletionError)
 	_, isTerminal := d.Err.(*onceward.TerminalError)
 	switch {
-	case isTerminal && claim.MarkedUnknown() == nil:
+	case isTerminal && (claim.MarkedUnknown() == nil || isSettled):
 		d.Kind = Failed
 	case !isLost || d.Err == own:
 		// A CompletionError of a nested run says nothing about this claim.
@@ -197,6 +204,22 @@ func (d Delivery[Value]) afterRunning(claim *onceward.Claim, own error, delay, b
 		d.Err = nil
 	}
 	return d
+}
+
+// settled returns the error of a function that runs at most once as a permanent one, also if it does not know its outcome: the next
+// delivery would be a duplicate.
+func settled(claim *onceward.Claim, err error) error {
+	if marked := claim.MarkedUnknown(); marked != nil && err == nil {
+		err = marked
+	}
+	var terminal *onceward.TerminalError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &terminal):
+		return terminal
+	}
+	return &onceward.TerminalError{Message: err.Error(), Name: fmt.Sprintf("%T", err), Cause: err}
 }
 
 // isAboutMessage returns whether the message itself is invalid or too old, not the consumer's settings, so that no delay would help. A
@@ -226,6 +249,9 @@ func (o *Options[Message]) setDefaults() error {
 	if o.RedeliverAfter < 0 || o.RedeliverAfter > o.MaxRedeliverAfter || o.MaxRedeliverAfter > maxDelay {
 		return invalid("RedeliverAfter", fmt.Sprintf("must be above 0, and at most MaxRedeliverAfter, which is at most %s", maxDelay))
 	}
+	if o.AtMostOnce {
+		o.MaxAttempts = 1
+	}
 	if o.MaxAttempts == 0 {
 		o.MaxAttempts = defaultMaxAttempts
 	}
@@ -237,6 +263,7 @@ func (o *Options[Message]) operation(message Message) (onceward.Operation, error
 	operation := onceward.Operation{
 		Namespace: o.Namespace, Lease: o.Lease, Wait: o.Wait, Timeout: o.Timeout, Owner: o.Owner,
 		IsTerminal: o.IsTerminal, OnError: o.OnError, MarksBegin: o.MarksBegin, LastAttempt: max(0, o.MaxAttempts),
+		AtMostOnce: o.AtMostOnce,
 	}
 	if o.Wait == 0 {
 		operation.OnInProgress = onceward.FailInProgress

@@ -49,17 +49,8 @@ func expect(t *testing.T, got delivery, kind oncewardmessage.Kind, action oncewa
 	}
 }
 
-func TestAnOperationIsProcessedOnce(t *testing.T) {
+func TestAMessageWhoseKeyCannotBeReadIsRefused(t *testing.T) {
 	service := oncewardtest.New(t, oncewardtest.Options{})
-	for _, kind := range []oncewardmessage.Kind{oncewardmessage.Processed, oncewardmessage.Duplicate} {
-		got := deliver(t, service, charges, order{"o-1", 100}, nil)
-		expect(t, got, kind, oncewardmessage.Acknowledge, 0)
-		if got.Value != "charged o-1" || got.Key != "o-1" {
-			t.Errorf("a delivery got %+v", got)
-		}
-	}
-	expect(t, deliver(t, service, charges, order{"o-1", 200}, nil), oncewardmessage.Refused, oncewardmessage.DeadLetter, 0)
-	expect(t, deliver(t, service, charges, order{}, nil), oncewardmessage.Refused, oncewardmessage.DeadLetter, 0)
 	unreadable := charges
 	unreadable.Key = func(order) (string, error) { return "", errBank }
 	expect(t, deliver(t, service, unreadable, order{}, nil), oncewardmessage.Refused, oncewardmessage.DeadLetter, 0)

@@ -34,6 +34,7 @@ from .v1.idempotency_pb2 import (
     Claimed,
     ClaimRequest,
     ClaimResponse,
+    CompleteResponse,
     Completion,
     ExtendLeaseRequest,
     ExtendLeaseResponse,
@@ -71,9 +72,16 @@ class Granted:
 
 @dataclass(frozen=True)
 class Done:
-    """The operation was done before, or its key is completed by this claim (``Operation.completes``)."""
+    """The operation was done before."""
 
     response: ClaimResponse
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """This claim has completed the key itself (``Operation.completes``)."""
+
+    completion: CompleteResponse
 
 
 @dataclass(frozen=True)
@@ -83,7 +91,7 @@ class Unguarded:
     error: OncewardError
 
 
-Acquired: TypeAlias = Granted | Done | Unguarded
+Acquired: TypeAlias = Granted | Done | Recorded | Unguarded
 
 
 @dataclass
@@ -135,7 +143,7 @@ def seen_of(answer: object) -> bool | None:
 
 def was_seen(acquired: Acquired) -> bool:
     """Returns whether a key was seen. It was not if the service is unreachable, and the caller proceeds."""
-    return isinstance(acquired, Done) and seen_of(acquired.response) is True
+    return isinstance(acquired, Done)
 
 
 def request_of(operation: Operation) -> ClaimRequest:
@@ -147,11 +155,11 @@ def request_of(operation: Operation) -> ClaimRequest:
         key=operation.key,
         fingerprint=fingerprint,
         claim_id=operation.claim_id,
-        lease=lease,
+        lease=None if operation.completes else lease,
         owner=operation.owner,
         accept_ambiguous=operation.accept_ambiguous or operation.resolve is not None,
         completion=Completion() if operation.completes else None,
-        marks_begin=operation.marks_begin,
+        marks_begin=operation.marks_begin and not operation.completes,
     )
     if operation.key_created_at is not None:
         request.key_created_at.FromDatetime(operation.key_created_at)
@@ -186,8 +194,11 @@ def _claim_or_wait(operation: Operation, sent: _PendingClaims, wait_until_ms: fl
             if lost_claims > MAX_LATE_ANSWERS:
                 raise _always_late()
             response, sent_at_ms = yield from _claim(operation, sent)
-        elif outcome in ("completed", "recorded"):
+        elif outcome == "completed":
             return Done(response)
+        elif outcome == "recorded":
+            completed_at = response.recorded.completed_at
+            return Recorded(CompleteResponse(completed_at=completed_at, expires_at=response.expires_at))
         elif outcome == "ambiguous":
             raise ambiguous(operation.ref, response.ambiguous)
         elif outcome == "in_progress":

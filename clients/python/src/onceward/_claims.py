@@ -6,9 +6,9 @@ import warnings
 from contextvars import ContextVar
 from typing import Any, Generic, TypeVar
 
-from ._acquire import Done, Granted, Unguarded, about
+from ._acquire import Done, Granted, Recorded, Unguarded, about
 from ._checkpoint import read_checkpoint
-from ._codec import replay
+from ._codec import JsonCodec, replay
 from ._errors import Checkpoint, ClaimRef, OncewardError, OutcomeUnknownError
 from ._finish import Held
 from ._keys import derive_key, looks_like_timestamp
@@ -17,6 +17,7 @@ from ._options import Operation, RunResult
 from ._printable import printable
 from ._texts import refused_field
 from ._times import datetime_of
+from .v1.record_pb2 import Result
 
 
 class BaseClaim:
@@ -34,7 +35,7 @@ class BaseClaim:
         """False if the service was unreachable and ``on_unavailable`` is "proceed": no claim keeps others
         away.
         """
-        return self._held.lease is not None
+        return self._held.lease is not None or self._held.completion is not None
 
     @property
     def namespace(self) -> str:
@@ -162,9 +163,12 @@ def find_current_claim() -> BaseClaim | None:
 
 
 def hold(
-    operation: Operation, acquired: Granted | Unguarded, lease: Lease | None
+    operation: Operation, acquired: Granted | Recorded | Unguarded, lease: Lease | None
 ) -> tuple[Held, Checkpoint | None]:
     """Returns the claim of a run that may begin, with the checkpoint of an earlier attempt."""
+    if isinstance(acquired, Recorded):
+        ref = ClaimRef(operation.namespace, operation.key, 0)
+        return Held(operation, ref, 1, None, completion=acquired.completion), None
     if isinstance(acquired, Unguarded):
         message = f"The service is unreachable, and a function runs without a claim: {acquired.error}"
         warnings.warn(printable(message), RuntimeWarning, stacklevel=4)
@@ -186,8 +190,10 @@ def replayed(operation: Operation, done: Done) -> RunResult[Any]:
     :raises TerminalError, ResultUnavailableError:
     """
     completed = done.response.completed
+    # Of a claim that completed its key itself, no codec has stored a value.
+    is_bare = operation.completes and completed.result == Result(kind=Result.KIND_SUCCESS)
     return RunResult(
-        value=replay(completed, operation.codec, operation.ref),
+        value=replay(completed, JsonCodec() if is_bare else operation.codec, operation.ref),
         replayed=True,
         guarded=True,
         completed_at=datetime_of(completed.completed_at),

@@ -23,6 +23,8 @@ _JSON = "application/json"
 _BYTES = "application/octet-stream"
 #: Metadata of a result without its value, which could not be stored; says for which reason.
 _LOST = "onceward-value-lost"
+#: In place of a value: only that the operation happened is stored.
+MARK = {_LOST: "MARK"}
 #: Enough to recognise a failure whose details were too large.
 _MAX_LOST_MESSAGE_BYTES = 1024
 
@@ -146,10 +148,12 @@ def encode_effect(effect: Effect, codec: Codec) -> Result:
 
 def encode_and_read(effect: Effect, codec: Codec) -> tuple[Result, Any]:
     """Returns a function's outcome as it is stored, and its value: one that can't be read now can't be
-    replayed either. :raises Exception: also the codec's errors.
+    replayed either. Of a mark, the value is not read. :raises Exception: also the codec's errors.
     """
     result = encode_effect(effect, codec)
-    return result, decode_value(result, codec) if effect.error is None else None
+    if effect.error is not None:
+        return result, None
+    return result, effect.value if dict(result.metadata) == MARK else decode_value(result, codec)
 
 
 def encode_without_value(effect: Effect, error: OncewardError) -> Result:
@@ -186,7 +190,9 @@ def replay(completed: Completed, codec: Codec, claim: ClaimRef) -> Any:
         message = "Done before; the retention of its result has ended."
         raise ResultUnavailableError("RESULT_EXPIRED", message, claim=claim)
     if _LOST in result.metadata:
-        message = f"Done before; its value could not be stored: {printable(result.metadata[_LOST])}."
+        lost = printable(result.metadata[_LOST])
+        why = "is not kept" if lost == MARK[_LOST] else f"could not be stored: {lost}"
+        message = f"Done before; its value {why}."
         raise ResultUnavailableError("RESULT_LOST", message, claim=claim)
     if result.kind == Result.KIND_FAILURE:
         raise _stored_failure(result)
@@ -196,9 +202,9 @@ def replay(completed: Completed, codec: Codec, claim: ClaimRef) -> Any:
     try:
         return decode_value(result, codec)
     except Exception as error:
-        why = codec_error(error)
-        message = f"Done before; its value can't be read: {why}"
-        raise ResultUnavailableError(why.reason, message, claim=claim) from error
+        cause = codec_error(error)
+        message = f"Done before; its value can't be read: {cause}"
+        raise ResultUnavailableError(cause.reason, message, claim=claim) from error
 
 
 def codec_error(error: Exception) -> OncewardError:

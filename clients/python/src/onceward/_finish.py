@@ -15,7 +15,7 @@ import grpc
 
 from ._acquire import MAX_LATE_ANSWERS, UnknownAttempt, about
 from ._checkpoint import write_checkpoint
-from ._codec import codec_error, encode_and_read, encode_without_value
+from ._codec import MARK, codec_error, encode_and_read, encode_without_value
 from ._errors import (
     ClaimRef,
     CompletionError,
@@ -37,7 +37,7 @@ from .v1.record_pb2 import Result
 
 
 class Held:
-    """A claim that this process holds; without a lease, what stands for one during an outage."""
+    """A claim that this process holds; without a lease, what stands for one in an outage or at most once."""
 
     def __init__(
         self,
@@ -46,6 +46,7 @@ class Held:
         attempt: int,
         lease: Lease | None,
         unknown: UnknownAttempt | None = None,
+        completion: CompleteResponse | None = None,
     ) -> None:
         self.operation = operation
         self.ref = ref
@@ -53,6 +54,8 @@ class Held:
         self.lease = lease
         #: The earlier attempt whose outcome is unknown; None without one.
         self.unknown = unknown
+        #: What the service answered to a claim that completed its key itself; None for any other claim.
+        self.completion = completion
         #: Set once the program says that the outcome is unknown: nothing is stored or released then.
         self.marked: OutcomeUnknownError | None = None
         #: Whether the function's caller left, so that its error says nothing about its effect.
@@ -80,6 +83,8 @@ class Held:
         codec = self.operation.codec
         try:
             result, value = encode_and_read(effect, codec)
+            if self.operation.marks and effect.error is None:
+                result = Result(kind=result.kind, metadata=MARK)
         except Exception as error:
             raise (yield from self._complete_without_value(effect, codec_error(error))) from error
         try:
@@ -112,7 +117,7 @@ class Held:
         """Retries until the service answers, or until the lease has been over for as long as it lasted."""
         lease = self.lease
         if lease is None:
-            return None
+            return self.completion
         self.settle_unbegun()
         left_ms = max(0, lease.ends_at_ms - lease_now_ms())
         give_up_at_ms = now_ms() + left_ms + max(self.operation.timeout_ms, lease.length_ms)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from ._claims import BaseClaim, is_within
-from ._codec import Encoded
+from ._codec import MARK, Encoded
 from ._content_coding import in_accepted_coding
 from ._errors import NoEffectError, OncewardError, OutcomeUnknownError
 from ._fingerprint import fingerprint_of
@@ -32,7 +32,7 @@ from ._limits import (
     MAX_RESULT_BYTES,
 )
 from ._mapping import class_of
-from ._options import OnceOptions, RunOptions
+from ._options import GuardOptions, RunOptions
 from ._texts import raise_if_any, refused_field, text_violations
 from .v1 import facts_pb2
 
@@ -177,7 +177,7 @@ class RequestHead:
         return ",".join(self.keys) if self.keys else None
 
 
-class HttpOptions(OnceOptions, total=False):
+class HttpOptions(GuardOptions, total=False):
     """How the requests of an API are guarded. Each is optional, as those of ``run``.
 
     ``wait_ms`` is how long a request waits for another one with its key before it is answered with 409;
@@ -209,7 +209,9 @@ class HttpOptions(OnceOptions, total=False):
     #: 401, 408, 425 and 429; "unknown" for 502, 504, and 503 without Retry-After, which a time limit sends
     #: while the handler still runs. ``acp`` never stores a 5xx. The refusal of another guard within the
     #: application, or of a service whose response it passes on with its header Link, is never stored.
-    stores: Callable[[GuardedResponse], Stored]
+    #: ``mark``: of a response below 400, only that it happened is kept, such as of a secret that is shown
+    #: once; duplicates are answered with 410, ``result-gone``.
+    stores: Callable[[GuardedResponse], Stored] | Literal["mark"]
     #: Headers to replay beside those that describe the body, Location, Link, ETag, Last-Modified,
     #: Cache-Control and Vary.
     replay_headers: Sequence[str]
@@ -243,8 +245,8 @@ class HttpPolicy:
         if isinstance(paths, str) or paths == []:
             raise refused_field("paths", "must be paths, at least one, or a function")
         stores = options.get("stores", is_outcome)
-        if not callable(stores):
-            raise refused_field("stores", "must be a function")
+        if stores != "mark" and not callable(stores):
+            raise refused_field("stores", 'must be a function or "mark"')
         key_optional = options.get("key_optional")
         operation = options.get("operation")
         if operation is not None:
@@ -268,14 +270,14 @@ class HttpPolicy:
         self._operation = operation
         self._wire = wire
         self._documentation = documentation
-        self._stores = stores
+        self._stores = is_outcome if stores == "mark" else stores
         self._replayed = _REPLAY_HEADERS | {name.lower() for name in replay_headers}
         wait_ms = options.get("wait_ms") or 0
-        of_run: Any = {name: each for name, each in options.items() if name in OnceOptions.__annotations__}
-        self._options: OnceOptions = of_run | {
+        of_run: Any = {name: each for name, each in options.items() if name in GuardOptions.__annotations__}
+        self._options: RunOptions = of_run | {
             "wait_ms": wait_ms,
             "on_in_progress": "wait" if wait_ms > 0 else "throw",
-            "codec": ResponseCodec(),
+            "codec": MarkCodec() if stores == "mark" else ResponseCodec(),
             "classify_error": lambda _: "release",
             "describe_error": describe_release,
         }
@@ -409,6 +411,16 @@ class ResponseCodec:
             if name.startswith(_HEADER):
                 headers[name.removeprefix(_HEADER)] = text
         return GuardedResponse(int(status), headers, stored.payload)
+
+
+class MarkCodec(ResponseCodec):
+    """Stores of a response below 400 only that it was sent. A refusal has no secret, and was not carried
+    out.
+    """
+
+    def encode(self, value: Any) -> Encoded:
+        """Returns the stored form of a response. :raises OncewardError: RESULT_TOO_LARGE."""
+        return Encoded(b"", "", MARK) if value.status < 400 else super().encode(value)
 
 
 def _too_large(what: str, limit: int) -> OncewardError:

@@ -61,8 +61,8 @@ class RequestOptions(TypedDict, total=False):
     key_created_at: datetime | None
 
 
-class OnceOptions(ClaimOptions, total=False):
-    """The options that the runs of a function share. Each is optional."""
+class GuardOptions(ClaimOptions, total=False):
+    """The options of runs that the guards of HTTP have, too. Each is optional."""
 
     #: How long the claim outlives a process that dies, at least 1,000. Default: the namespace's policy.
     lease_ms: int | None
@@ -93,6 +93,19 @@ class OnceOptions(ClaimOptions, total=False):
     returns: Any
     #: Stores the function's value, and restores it. Default: JSON.
     codec: Codec
+
+
+class OnceOptions(GuardOptions, total=False):
+    """The options that the runs of a function share. Each is optional."""
+
+    #: ``at-most-once``: the key is completed in the call that claims it, before the function runs. That saves
+    #: a call; but a function that raises, or whose process dies, does not run again, its value is not stored,
+    #: and duplicates get None. There is no lease, token or checkpoint, and ``resolve`` is refused. Default:
+    #: the value is stored, and a function that raised runs again.
+    mode: Literal["at-most-once"] | None
+    #: ``mark``: of a success, only that it happened is stored and not its value, such as a secret that is
+    #: shown once. A duplicate raises a ResultUnavailableError (RESULT_LOST). Default: the value is stored.
+    stores: Literal["mark"] | None
 
 
 class RunOptions(OnceOptions, RequestOptions, total=False):
@@ -158,6 +171,8 @@ class Operation:
     claim_id: str = field(default_factory=lambda: str(uuid.uuid4()))
     #: The claim completes the key itself.
     completes: bool = False
+    #: Of a value, only that it was returned is stored.
+    marks: bool = False
 
     @property
     def ref(self) -> ClaimRef:
@@ -214,6 +229,13 @@ def operation_of(namespace: str, key: str, options: RunOptions, defaults: Defaul
     resolve = options.get("resolve")
     if resolve is not None and not callable(resolve):
         violations.append(Violation("resolve", "must be a function"))
+    mode, stores = options.get("mode"), options.get("stores")
+    if stores not in (None, "mark"):
+        violations.append(Violation("stores", 'must be "mark" or None'))
+    if mode not in (None, "at-most-once"):
+        violations.append(Violation("mode", 'must be "at-most-once" or None'))
+    if resolve is not None and mode is not None:
+        violations.append(Violation("resolve", "does not combine with mode"))
     marks_begin = options.get("marks_begin", False)
     if not isinstance(marks_begin, bool):
         violations.append(Violation("marks_begin", "must be True or False"))
@@ -235,6 +257,8 @@ def operation_of(namespace: str, key: str, options: RunOptions, defaults: Defaul
         key_created_at=key_created_at,
         resolve=resolve,
         marks_begin=marks_begin,
+        completes=mode is not None,
+        marks=stores is not None,
         codec=codec or (JsonCodec() if returns is None else codec_of(returns)),
     )
 

@@ -7,7 +7,7 @@ import warnings
 from dataclasses import dataclass
 from typing import Any, Generic, TypeAlias, TypeVar
 
-from ._acquire import Granted, Unguarded, ambiguous, in_progress
+from ._acquire import Acquired, Granted, ambiguous, in_progress
 from ._codec import codec_error, encode_and_read
 from ._errors import ClaimRef, Effect
 from ._finish import Held
@@ -63,7 +63,7 @@ class Unknown:
 Resolution: TypeAlias = Happened[Any] | DidNotHappen | StillOpen | Unknown
 
 
-def is_to_be_resolved(operation: Operation, acquired: Granted | Unguarded) -> bool:
+def is_to_be_resolved(operation: Operation, acquired: Acquired) -> bool:
     """Returns whether ``resolve`` is to be asked about an earlier attempt."""
     return (
         operation.resolve is not None

@@ -42,7 +42,7 @@ from ._functions import is_coroutine_function, refuse_deferred_function
 from ._keytime import key_time
 from ._limits import MAX_KEY_BYTES
 from ._mapping import is_unavailable
-from ._options import OnceOptions, operation_of
+from ._options import GuardOptions, operation_of
 from ._resolve import Unknown
 from ._texts import raise_if_any, refused_field, text_violations
 
@@ -117,7 +117,7 @@ class AgentRun:
         *,
         run_created_at: datetime | None = None,
         on_crash: Literal["hold", "policy"] = "hold",
-        **options: Unpack[OnceOptions],
+        **options: Unpack[GuardOptions],
     ) -> None:
         raise_if_any(text_violations("run_id", run_id, 1, MAX_KEY_BYTES))
         if on_crash not in ("hold", "policy"):

@@ -14,7 +14,7 @@ from typing import Any, ParamSpec, TypeVar
 import grpc.aio
 from typing_extensions import Unpack
 
-from ._acquire import Acquired, Done, Granted, Unguarded, acquire, was_seen
+from ._acquire import Acquired, Done, Granted, Recorded, Unguarded, acquire, was_seen
 from ._awaiting import Calls
 from ._claims import (
     BaseClaim,
@@ -329,7 +329,7 @@ class Onceward:
 
     @asynccontextmanager
     async def _holding(
-        self, operation: Operation, acquired: Granted | Unguarded
+        self, operation: Operation, acquired: Granted | Recorded | Unguarded
     ) -> AsyncIterator[tuple[Held, Claim]]:
         """Keeps the lease of the claim until the block ends."""
         lost = asyncio.Event()

@@ -51,6 +51,7 @@ def guarded_task(
     - A task that can't know whether it had its effect raises an OutcomeUnknownError, also by ``self.retry``
       or ``autoretry_for``: its claim is left to the namespace's policy, and retries wait until its lease is
       over. So is that of a task that is stopped, by a time limit, a revocation or the worker's end.
+    - With ``mode="at-most-once"``, a task that raised has failed, and is not retried.
     - While another worker runs the task, or the service can't be reached, the message is retried later,
       without an end, and no worker waits. An InProgressError of the task's own code is an ordinary error.
     - A coroutine function is refused with a TypeError when Celery makes the task.
@@ -70,6 +71,11 @@ def guarded_task(
         def __init_subclass__(cls, **kwargs: Any) -> None:
             super().__init_subclass__(**kwargs)
             refuse_deferred_function(cls.run)
+
+        def retry(self, *args: Any, **kwargs: Any) -> Any:
+            # At most once, a retry would find the key completed, and succeed without the effect.
+            last = {} if options.get("mode") is None else {"max_retries": 0}
+            return super().retry(*args, **(kwargs | last))
 
         def __call__(self, *args: Any, **kwargs: Any) -> Any:
             # A worker has pushed the task's request already; a second one would hide its id and its retries.

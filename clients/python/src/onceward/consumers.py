@@ -93,6 +93,8 @@ class MessageOptions(TypedDict, total=False):
     marks_begin: bool
     #: Finds out what became of an earlier attempt; gets the claim and the message.
     resolve: Callable[..., Any] | None
+    #: ``at-most-once``: as in ``run``; a message whose function raised has failed, and is not tried again.
+    mode: Literal["at-most-once"] | None
     #: After how many attempts the operation fails permanently, 1-1,000,000; None for never. An error of the
     #: last one is stored; if that ended without an outcome, the next one stores a TerminalError, and does not
     #: call the function. Default: 20, which take about 70 minutes with the default delays.
@@ -229,7 +231,7 @@ class _Rules:
         raise_if_any(_whole_number("redeliver_after_ms", after_ms, 1, _DAY_MS))
         max_ms = options.get("max_redeliver_after_ms", max(_MAX_REDELIVER_AFTER_MS, after_ms))
         raise_if_any(_whole_number("max_redeliver_after_ms", max_ms, after_ms, _DAY_MS))
-        attempts = options.get("max_attempts", _MAX_ATTEMPTS)
+        attempts = 1 if options.get("mode") else options.get("max_attempts", _MAX_ATTEMPTS)
         if attempts is not None and not (isinstance(attempts, int) and 1 <= attempts <= _MAX_MAX_ATTEMPTS):
             raise refused_field("max_attempts", f"must be a whole number, 1-{_MAX_MAX_ATTEMPTS}, or None")
         return _Rules(after_ms, max_ms, attempts)
@@ -252,18 +254,24 @@ class _Attempt:
 
     @contextmanager
     def judged(self, claim: BaseClaim) -> Iterator[None]:
-        """Makes an error of the last attempt permanent, unless its effect may have happened."""
+        """Makes an error of the last attempt permanent, unless its effect may have happened and a next
+        delivery would not be a duplicate.
+        """
         self._claim = claim
         last = self._rules.max_attempts
         if last is not None and claim.attempt > last:
             message = f"{claim.attempt - 1} attempts ended without an outcome, and no other is made."
             raise TerminalError(message)
+        held = claim._held
+        is_settled = held.completion is not None
         try:
             yield
+            if is_settled and held.marked is not None:
+                raise held.marked
         except Exception as error:
-            if last is None or claim.attempt < last or judge(claim._held, error) != "release":
+            if not is_settled and (last is None or claim.attempt < last or judge(held, error) != "release"):
                 raise
-            stored = replace(claim._held.operation, classify_error=lambda _: "terminal")
+            stored = replace(held.operation, classify_error=lambda _: "terminal")
             terminal = _terminal_error_of(error, stored)
             assert terminal is not None
             raise terminal from error
@@ -278,10 +286,11 @@ class _Attempt:
         claim = self._claim
         if claim is None:
             return self._refused(error)
-        if isinstance(error, TerminalError) and claim._held.marked is None:
+        held = claim._held
+        if isinstance(error, TerminalError) and (held.marked is None or held.completion is not None):
             return Delivery("failed", self.key, error=error)
         # That of a nested run says nothing about this claim.
-        if not (isinstance(error, CompletionError) and error.claim == claim._held.ref):
+        if not (isinstance(error, CompletionError) and error.claim == held.ref):
             return Delivery("released", self.key, None, error, self._rules.backoff_ms(claim.attempt))
         if not error.stored:
             return self._postponed(error)

@@ -53,6 +53,8 @@ def once(
     - A function that can't know whether it had its effect raises an OutcomeUnknownError: its claim is left to
       the namespace's policy, and retries wait until its lease is over. So is that of an actor that is
       stopped, by its time limit or the worker's end.
+    - With ``mode="at-most-once"``, an actor that raised has failed, and is not retried. Needs the middleware
+      ``CurrentMessage``.
     - While another worker runs the operation, or the service can't be reached, the message is retried later,
       without an end, and no worker waits. Such a retry does not count against the actor's ``max_retries`` if
       the broker has the middleware ``CurrentMessage``. An InProgressError of the function's own code is an
@@ -65,13 +67,15 @@ def once(
     :param fingerprint: returns the request that the key stands for. Default: none.
     """
     client: Callable[[], Any] = per_process(onceward)
+    is_once = options.get("mode") is not None
 
     def decorate(fn: Callable[P, T]) -> Callable[P, T]:
         awaits = is_coroutine_function(fn)
         refuse_deferred_function(fn, awaits=not isinstance(onceward, Onceward))
 
         def run(begin: Callable[[Any], Any], args: Any, kwargs: Any) -> Any:
-            name = _message_id() if key is None else key(*args, **kwargs)
+            message_id = _message_id() if key is None or is_once else ""
+            name = message_id if key is None else key(*args, **kwargs)
             request = None if fingerprint is None else fingerprint(*args, **kwargs)
             created_at = None if key_created_at is None else key_created_at(*args, **kwargs)
             merged: Any = {
@@ -90,14 +94,14 @@ def once(
 
             @functools.wraps(fn)
             async def guarded_coroutine(*args: P.args, **kwargs: P.kwargs) -> Any:
-                with _retried() as begun:
+                with _retried(is_once) as begun:
                     return await run(begun(lambda: fn(*args, **kwargs)), args, kwargs)
 
             return guarded_coroutine  # type: ignore[return-value]
 
         @functools.wraps(fn)
         def guarded(*args: P.args, **kwargs: P.kwargs) -> Any:
-            with _retried() as begun:
+            with _retried(is_once) as begun:
                 return run(begun(lambda: fn(*args, **kwargs)), args, kwargs)
 
         return guarded
@@ -106,8 +110,8 @@ def once(
 
 
 @contextmanager
-def _retried() -> Iterator[Callable[[Callable[[], Any]], Callable[[Any], Any]]]:
-    """Has the message of an operation retried that can't be claimed now.
+def _retried(is_once: bool) -> Iterator[Callable[[Callable[[], Any]], Callable[[Any], Any]]]:
+    """Has the message of an operation retried that can't be claimed now; at most once, no other one.
 
     Returns a function that notes that the actor began: an InProgressError of its own code is about another
     operation.
@@ -124,8 +128,12 @@ def _retried() -> Iterator[Callable[[Callable[[], Any]], Callable[[Any], Any]]]:
 
     try:
         yield begun
-    except OncewardError as error:
-        if has_begun or not may_pass(error):
+    except BaseException as error:
+        message = CurrentMessage.get_current_message()
+        if has_begun and is_once and message is not None:
+            # A retry would find the key completed, and succeed without the effect; also after a time limit.
+            message.options["throws"] = BaseException
+        if has_begun or not isinstance(error, OncewardError) or not may_pass(error):
             raise
         delay_ms = max(1000, math.ceil(error.retry_delay_ms or 0))
         _leave_retry_uncounted()
@@ -135,7 +143,7 @@ def _retried() -> Iterator[Callable[[Callable[[], Any]], Callable[[Any], Any]]]:
 def _message_id() -> str:
     message = CurrentMessage.get_current_message()
     if message is None:
-        raise RuntimeError("give `key`, or add the middleware CurrentMessage to the broker")
+        raise RuntimeError("without a `key`, or with `mode`, the broker needs the middleware CurrentMessage")
     return str(message.message_id)
 
 

@@ -29,6 +29,7 @@ Charge = guarded_task(
 Mail = guarded_task(connect, "mails", timeout_ms=1)
 
 
+Remind = guarded_task(connect, "reminders", mode="at-most-once")
 Refund = guarded_task(connect, "refunds")
 
 
@@ -48,6 +49,12 @@ def charge(order):
     if order["cents"] > 1000:
         raise TerminalError("too expensive", {"limit": 1000})
     return {"charge": f"ch_{order['id']}"}
+
+
+@app.task(base=Remind, autoretry_for=(ConnectionError,), retry_backoff=False)
+def remind():
+    note("reminder")
+    raise ConnectionError("no route")
 
 
 @app.task(base=Mail, bind=True, acks_late=True)

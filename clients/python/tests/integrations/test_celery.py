@@ -70,6 +70,10 @@ def test_tasks_run_once_for_a_key(tasks: Any, effects: Path, testing: TestingOnc
         "mail to a@example.com in attempt 1",
         "mail to a@example.com in attempt 2",
     ]
+    # At most once, a task that failed is not retried.
+    with pytest.raises(ConnectionError, match="no route"):
+        tasks.remind.delay().get(timeout=_TIMEOUT_S)
+    assert effects.read_text().splitlines()[4:] == ["reminder"]
     # A worker process dies in the task, or the task can't know its outcome: the message is delivered again,
     # and waits until the lease is over. The two messages of order-1 may have met, too.
     met_before = testing.counts.in_progress
@@ -81,7 +85,7 @@ def test_tasks_run_once_for_a_key(tasks: Any, effects: Path, testing: TestingOnc
     testing.advance(30_000)
     assert killed.get(timeout=_TIMEOUT_S) == {"charge": "ch_order-3"}
     assert unknown.get(timeout=_TIMEOUT_S) == "refunded"
-    assert sorted(effects.read_text().splitlines()[4:]) == [
+    assert sorted(effects.read_text().splitlines()[5:]) == [
         "order-3 in attempt 1",
         "order-3 in attempt 2",
         "refund of order-5 in attempt 1",

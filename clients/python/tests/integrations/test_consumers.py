@@ -1,6 +1,5 @@
 """Messages of a Redis stream and a queue of RabbitMQ, handled once."""
 
-import asyncio
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -120,23 +119,6 @@ def test_messages_are_acknowledged_retried_and_dead_lettered(stream: Stream | Qu
         assert effects == [f"{each} in attempt 1" for each in ("cheap", "dear", "flaky")] + [
             "flaky in attempt 2"
         ]
-
-
-def test_a_message_meets_another_holder_without_a_wait_also_with_asyncio() -> None:
-    async def charge(message: str, claim: Any) -> str:
-        return f"ch_{message}"
-
-    async def run(testing: TestingOnceward) -> None:
-        async with testing.aio() as onceward:
-            handle = message_handler(onceward, "charges", charge, key=lambda message: message)
-            async with onceward.claim("charges", "order-1") as scope:
-                met = await handle("order-1")
-                assert (met.kind, met.action, met.delay_ms) == ("postponed", "retry", 5000)
-                await scope.release()
-            assert (await handle("order-1")).value == "ch_order-1"
-
-    with TestingOnceward() as testing:
-        asyncio.run(run(testing))
 
 
 def test_a_message_whose_effect_resolve_found_is_a_duplicate_with_its_value() -> None:

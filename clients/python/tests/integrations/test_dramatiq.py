@@ -8,8 +8,8 @@ from typing import Any
 import dramatiq
 import pytest
 from dramatiq.brokers.redis import RedisBroker
-from dramatiq.middleware import AsyncIO, CurrentMessage
-from dramatiq.results import Results
+from dramatiq.middleware import AsyncIO, CurrentMessage, TimeLimitExceeded
+from dramatiq.results import ResultFailure, Results
 from dramatiq.results.backends import RedisBackend
 
 from onceward import InProgressError, OutcomeUnknownError, TerminalError, current_claim
@@ -57,9 +57,16 @@ def test_actors_run_once_for_a_key(broker: Any) -> None:
         def refund(order_id: str) -> None:
             raise OutcomeUnknownError("the bank timed out")
 
+        @dramatiq.actor(broker=broker, store_results=True, min_backoff=1)
+        @once(lambda: testing.onceward, "reminders", key=lambda name: name, mode="at-most-once")
+        def remind(name: str) -> None:
+            raise TimeLimitExceeded(name)
+
         worker = dramatiq.Worker(broker, worker_timeout=10, worker_threads=2)
         worker.start()
         try:
+            with pytest.raises(ResultFailure, match="no route"):
+                remind.send("no route").get_result(block=True, timeout=_TIMEOUT_MS)
             orders = [charge.send({"id": "order-1", "cents": 100}) for _ in range(2)]
             for message in orders:
                 assert message.get_result(block=True, timeout=_TIMEOUT_MS) == "ch_order-1"

@@ -20,7 +20,7 @@ from onceward import (
 )
 from onceward.starlette import GuardedResponse
 from onceward.testing import TestingPolicy
-from onceward.v1.record_pb2 import Record
+from onceward.v1.record_pb2 import Record, Result
 
 _HOLD = TestingPolicy(on_lease_expiry="HOLD")
 _RECORD_KEY = join_key("POST", "/charges/1", "a", "8e03978e-40d5")
@@ -123,6 +123,23 @@ def test_an_unknown_outcome_is_ambiguous_until_resolve_finds_the_response(start:
             assert (answer.status, answer.body, answer.headers["location"]) == (201, b"found", "/charges/1")
             assert "set-cookie" not in answer.headers
         assert len(api.calls) == 1
+
+
+def test_of_a_response_below_400_a_mark_is_stored(start: Any) -> None:
+    found = GuardedResponse(201, {}, b"found")
+    with start(policy=_HOLD, stores="mark", resolve=lambda _: Happened(found)) as api:
+        for key, body in ("k-1", b"charged"), ("k-2", b"found"):
+            if body == b"found":
+                api.handler = _marked
+                assert api.post(key=key).problem == "ambiguous"
+                api.testing.advance(30_000)
+            assert api.post(key=key).body == body
+            assert (gone := api.post(key=key)).status == 410 and gone.problem == "result-gone"
+        for record in api.testing.records():
+            assert record.result == Result(kind=Result.KIND_SUCCESS, metadata={"onceward-value-lost": "MARK"})
+        api.handler = lambda: Answer(402, {}, b"declined")
+        assert [api.post(key="k-3").body for _ in range(2)] == [b"declined"] * 2
+        assert len(api.calls) == 3
 
 
 def test_a_response_is_sent_although_it_is_not_stored(start: Any) -> None:

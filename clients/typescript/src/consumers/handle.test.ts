@@ -1,14 +1,6 @@
 import { expect, onTestFinished, test, vi } from "vitest";
 import { newTesting } from "../../../../test/support/calls/testing.ts";
-import {
-  type Claim,
-  createOnceward,
-  didNotHappen,
-  happened,
-  InProgressError,
-  OncewardError,
-  OutcomeUnknownError,
-} from "../index.ts";
+import { type Claim, createOnceward, happened, InProgressError, OncewardError } from "../index.ts";
 import type { Runner } from "../run/client.ts";
 import { createTestingOnceward } from "../testing.ts";
 import { createHandler } from "./handle.ts";
@@ -40,28 +32,6 @@ test.each([
     () => {},
   );
   expect(await handle("order-1")).toMatchObject({ kind: "postponed", error: unavailable, delayMs });
-});
-
-test("at most once, a message whose function threw has failed, and its repeat is a duplicate", async () => {
-  const { onceward } = newTesting();
-  const errors: Record<string, Error> = {
-    bad: new Error("declined"),
-    slow: new OutcomeUnknownError("no answer"),
-  };
-  const options = {
-    namespace: "events",
-    mode: "at-most-once",
-    maxAttempts: 5,
-    onDelivery: () => {},
-  } as const;
-  const handle = createHandler(onceward, options, String, (key) =>
-    key in errors ? Promise.reject(errors[key]) : key,
-  );
-  const kinds = [];
-  for (const key of ["good", "bad", "slow"]) kinds.push((await handle(key)).kind, (await handle(key)).kind);
-  expect(kinds).toEqual(["processed", "duplicate", "failed", "duplicate", "failed", "duplicate"]);
-  const both = { ...options, resolve: () => didNotHappen() };
-  expect(() => createHandler(onceward, both, String, String)).toThrow("resolve does not combine with mode");
 });
 
 test("a message whose effect resolve found is a duplicate with its value, and does not run again", async () => {

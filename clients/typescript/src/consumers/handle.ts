@@ -110,7 +110,6 @@ async function attempt<Value>(
   try {
     return await fn();
   } catch (error) {
-    if (claim instanceof RecordedClaim) throw terminalFrom(error);
     // A function that may have had its effect has not failed.
     if (claim.attempt < maxAttempts || judgeUnder(claim, error) !== "release") throw error;
     throw terminalFrom(error);
@@ -172,6 +171,8 @@ function afterRunning<Value>(claim: Claim, error: unknown, redelivery: Redeliver
   const { unknownBecause }: Claim & Partial<RunningClaim> = claim;
   if (error instanceof TerminalError && unknownBecause === undefined) return { kind: "failed", key, error };
   if (!(error instanceof CompletionError && isAbout(error, claim))) {
+    // Its next delivery would be a duplicate, also if its outcome is unknown.
+    if (claim instanceof RecordedClaim) return { kind: "failed", key, error: terminalFrom(error) };
     return { kind: "released", key, error, delayMs: backoffAfter(redelivery, attempt) };
   }
   const { effect, stored } = error;

@@ -2,6 +2,7 @@ import { expect, onTestFinished, test, vi } from "vitest";
 import { InvalidRequestError } from "../errors/catalogue.ts";
 import { idempotent } from "../http.ts";
 import { joinKey } from "../keys/keys.ts";
+import { OutcomeUnknownError } from "../run/outcome-unknown.ts";
 import { happened } from "../run/resolution.ts";
 import { createTestingOnceward } from "../testing.ts";
 
@@ -97,6 +98,18 @@ test("of a response of which a mark is stored, a duplicate is answered that its 
   expect([first.status, await first.json()]).toEqual([201, { secret: "once" }]);
   expect((await handle(request())).status).toBe(410);
   expect(handler).toHaveBeenCalledTimes(1);
+});
+
+test("what resolve found is sent, also where only a mark of a success is stored", async () => {
+  const { onceward, clock } = createTestingOnceward({ policy: { onLeaseExpiry: "HOLD" } });
+  const resolve = () => happened(new Response("found", { status: 201 }));
+  const handler = () => Promise.reject(new OutcomeUnknownError("no answer"));
+  const handle = idempotent(onceward, { ...options, stores: "mark", resolve }, handler);
+  expect((await handle(request())).status).toBe(409);
+  clock.advance(60_000);
+  const found = await handle(request());
+  expect([found.status, await found.text()]).toEqual([201, "found"]);
+  expect((await handle(request())).status).toBe(410);
 });
 
 test("a refusal is replayed as it was, also where only a mark of a success is stored", async () => {

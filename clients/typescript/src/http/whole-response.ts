@@ -71,11 +71,8 @@ export const responseCodec: Codec<WholeResponse> = {
 
 /** As `responseCodec`; of a response below 400, stores only that it was sent. A refusal has no secret, and was not carried out. */
 export const markCodec: Codec<WholeResponse> = {
+  ...responseCodec,
   encode: (response) => (response.status < 400 ? MARKED : responseCodec.encode(response)),
-  decode: (stored) =>
-    stored.metadata === MARKED.metadata
-      ? { status: 200, headers: {}, body: undefined }
-      : responseCodec.decode(stored),
 };
 
 function tooLarge(what: string, maxBytes: number): OncewardError {

@@ -48,6 +48,12 @@ export const jsonCodec: Codec<unknown> = {
   },
 };
 
+/** The codec of `seen`, which has no value: what another operation stored under the key is not decoded. */
+export const noValueCodec: Codec<undefined> = {
+  encode: () => ({ payload: new Uint8Array(), contentType: "" }),
+  decode: () => undefined,
+};
+
 /** The codec for functions that return bytes: they are stored unchanged. */
 export const bytesCodec: Codec<Uint8Array> = {
   encode: (payload) => ({ payload, contentType: "application/octet-stream" }),

@@ -5,7 +5,7 @@ import type { ResultSchema } from "../gen/onceward/v1/record_pb.ts";
 import { dateOf } from "./calls.ts";
 import type { RunningClaim } from "./claim.ts";
 import type { Codec } from "./codec.ts";
-import { codecError, decodeValue, encodeEffect, encodeWithoutValue, MARKED } from "./result-codec.ts";
+import { codecError, encodeEffect, encodeWithoutValue, MARKED, readBack } from "./result-codec.ts";
 import type { RunOptions, RunResult } from "./run-options.ts";
 
 /**
@@ -22,8 +22,7 @@ export async function completeEffect<T>(
   let value: T;
   try {
     result = encodeEffect(effect, codec);
-    // Decoded before it is stored: a value that can't be decoded now can't be replayed either.
-    value = effect.status === "fulfilled" ? decodeValue(result, codec) : effect.reason;
+    value = effect.status === "fulfilled" ? readBack(effect.value, result, codec) : effect.reason;
     if (effect.status === "fulfilled" && stores === "mark") result = { ...result, ...MARKED };
   } catch (cause) {
     throw await completeWithoutValue(claim, effect, codecError(cause));

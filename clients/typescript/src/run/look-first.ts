@@ -5,7 +5,7 @@ import type { Claim, RunningClaim } from "./claim.ts";
 import { callWithin } from "./current-claim.ts";
 import { describe } from "./describe-error.ts";
 import { type Resolution, type Resolve, stillOpen } from "./resolution.ts";
-import { decodeValue, encodeEffect } from "./result-codec.ts";
+import { encodeEffect, readBack } from "./result-codec.ts";
 import type { AnyRunOptions } from "./run-options.ts";
 
 /** An answer that lets the run continue. */
@@ -28,7 +28,7 @@ export async function lookFirst(
   const look = async () => {
     const found = await resolve(claim);
     if (found?.kind === "happened")
-      decodeValue(encodeEffect({ status: "fulfilled", value: found.value }, codec), codec);
+      readBack(found.value, encodeEffect({ status: "fulfilled", value: found.value }, codec), codec);
     return found?.kind === "still-open" ? stillOpen(found) : found;
   };
   const [looked] = await Promise.allSettled([callWithin(calls, claim, look)]);

@@ -94,6 +94,14 @@ export function replayOutcome({ result, resultExpired }: Completed): "success" |
   return result.kind === Result_Kind.SUCCESS ? "success" : "lost";
 }
 
+/**
+ * Returns the value that a run returns, which is decoded before it is stored: a value that can't be decoded now can't be replayed
+ * either. A codec's mark has none to decode. @throws the codec's errors.
+ */
+export function readBack<T>(value: T, stored: ResultInit, codec?: Codec<T>): T {
+  return stored.metadata === MARKED.metadata ? value : decodeValue(stored, codec);
+}
+
 /** Returns the value of a successful result. @throws the codec's errors. */
 export function decodeValue<T>(
   { payload = new Uint8Array(), contentType = "", metadata = {} }: ResultInit | Result,

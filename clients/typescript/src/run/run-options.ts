@@ -11,7 +11,7 @@ import {
   NAMESPACE_PATTERN,
   NAMESPACE_RULE,
 } from "../wire/limits.ts";
-import type { Codec } from "./codec.ts";
+import { type Codec, noValueCodec } from "./codec.ts";
 import type { Judging } from "./judging.ts";
 import type { Resolve } from "./resolution.ts";
 
@@ -48,7 +48,7 @@ export interface RunOptions extends Judging {
   /**
    * `at-most-once`: the key is completed in the call that claims it, before the function runs. That saves a call; but a function
    * that throws, or whose process dies, does not run again, its value is not stored, and duplicates get undefined. There is no
-   * lease, token or checkpoint. Default: the value is stored, and a function that threw runs again.
+   * lease, token or checkpoint; `resolve` and `claimId` are refused. Default: the value is stored, and a function that threw runs again.
    */
   readonly mode?: "at-most-once" | undefined;
   /**
@@ -152,13 +152,16 @@ export interface ResolvedDefaults {
 }
 
 /** Checks a run's options before anything is sent. @throws InvalidRequestError with every violation. */
-export function checkRunOptions(options: RunOptions): void {
+export function checkRunOptions(options: RunOptions & { readonly codec?: unknown }): void {
   const violations: Violation[] = [];
   checkShared(violations, options);
   checkText(violations, "key", options.key, { minBytes: 1, maxBytes: MAX_KEY_BYTES });
   const { claimId, keyCreatedAt } = options;
   if (claimId !== undefined)
     checkText(violations, "claimId", claimId, { minBytes: 1, maxBytes: MAX_CLAIM_ID_BYTES });
+  // A repeat with the id gets the same answer, and would run again what ran; `seen` runs nothing.
+  if (claimId !== undefined && options.mode !== undefined && options.codec !== noValueCodec)
+    violations.push({ field: "claimId", description: "does not combine with mode" });
   if (keyCreatedAt !== undefined && !isTimestamp(keyCreatedAt)) {
     violations.push({ field: "keyCreatedAt", description: "must be a valid Date of the years 1-9999" });
   }

@@ -231,7 +231,10 @@ function replayed(
   observer: Observer,
 ): RunResult<unknown> {
   observer.emit({ type: "duplicate-skipped", outcome: replayOutcome(completed) });
-  const value = replay(completed, options.codec, refOf(options));
+  const { payload, contentType } = completed.result ?? {};
+  // Of a claim that completed its key itself, no codec has stored a value.
+  const isBare = options.mode !== undefined && payload?.byteLength === 0 && contentType === "";
+  const value = replay(completed, isBare ? undefined : options.codec, refOf(options));
   return { value, replayed: true, guarded: true, completedAt: dateOf(completed.completedAt), expiresAt };
 }
 

@@ -29,32 +29,3 @@ test("many keys are answered in their order, and each that repeats is seen", asy
   expect(new Set(await events.seenAll(keys))).toEqual(new Set([false]));
   await expect(testing.onceward.seenAll({ ...EVENT, keys: "a" as never })).rejects.toThrow("keys");
 });
-
-test("at most once, a key is completed before its function, which no repeat runs again", async () => {
-  const { onceward } = testing;
-  const options = { ...EVENT, mode: "at-most-once" } as const;
-  const fn = vi.fn((claim: { readonly attempt: number; readonly guarded: boolean }) => {
-    const [record] = testing.records();
-    expect([record?.completedAt !== undefined, claim.attempt, claim.guarded]).toEqual([true, 1, true]);
-    throw new Error("lost");
-  });
-  await expect(onceward.run(options, fn)).rejects.toThrow("lost");
-  expect(await onceward.run(options, fn)).toBeUndefined();
-  expect(fn).toHaveBeenCalledTimes(1);
-  const other = await onceward.runDetailed({ ...options, key: "evt_2" }, () => ({ id: 7 }));
-  expect(other).toMatchObject({ value: { id: 7 }, replayed: false, attempt: 1 });
-  await expect(onceward.run({ ...options, mode: "twice" as never }, fn)).rejects.toThrow("at-most-once");
-});
-
-test("a run that stores a mark returns its value to the first caller alone", async () => {
-  const { onceward } = testing;
-  const options = { ...EVENT, stores: "mark" } as const;
-  expect(await onceward.run(options, () => ({ secret: "once" }))).toEqual({ secret: "once" });
-  await expect(onceward.run(options, () => ({ secret: "twice" }))).rejects.toMatchObject({
-    reason: "RESULT_LOST",
-    message: expect.stringContaining("its value is not kept"),
-  });
-  const [record] = testing.records();
-  expect(record?.result?.payload).toEqual(new Uint8Array());
-  await expect(onceward.run({ ...options, stores: "all" as never }, () => {})).rejects.toThrow("mark");
-});

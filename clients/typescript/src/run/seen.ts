@@ -1,6 +1,7 @@
 import { ResultUnavailableError, TerminalError } from "../errors/errors.ts";
 import { refusedField } from "../errors/violations.ts";
 import type { Claim } from "./claim.ts";
+import { noValueCodec } from "./codec.ts";
 import { type CodecRunOptions, checkRunOptions, type RunOptions, type RunResult } from "./run-options.ts";
 
 /** Names the key that may have been seen, and says how to ask. */
@@ -21,17 +22,11 @@ type Run = (
   fn: (claim: Claim) => undefined,
 ) => Promise<RunResult<unknown>>;
 
-/** What another operation stored under the key is not decoded. */
-const NO_VALUE = {
-  encode: () => ({ payload: new Uint8Array(), contentType: "" }),
-  decode: () => undefined,
-};
-
 /** Asks whether a key was seen, by a run at most once of nothing. Promises what `Onceward.seen` promises. */
 export async function seen(run: Run, options: SeenOptions): Promise<boolean> {
   try {
     // A namespace's `resolve` is for its runs: here nothing is run.
-    const asked = { ...options, mode: "at-most-once", resolve: undefined, codec: NO_VALUE } as const;
+    const asked = { ...options, mode: "at-most-once", resolve: undefined, codec: noValueCodec } as const;
     const { replayed } = await run(asked, () => undefined);
     return replayed;
   } catch (error) {
