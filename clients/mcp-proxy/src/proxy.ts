@@ -18,15 +18,6 @@ import { UpstreamRequests } from "./upstream-requests.ts";
 
 /** More guarded calls at once are refused. */
 const MAX_GUARDED_CALLS = 256;
-/** The codes by which JSON-RPC says that no method was called (https://www.jsonrpc.org/specification#error_object). */
-const NOT_CALLED: readonly number[] = [
-  ErrorCode.ParseError,
-  ErrorCode.InvalidRequest,
-  ErrorCode.MethodNotFound,
-];
-/** What the SDK's servers say with -32602 before they call a tool. They say other things with it once a tool has returned. */
-const INVALID_CALL =
-  /^(MCP error -32602: )*(Input validation error|Invalid arguments|Invalid tools\/call request|Tool \S+ (not found|disabled)$)/;
 /** How long the server may take to list its tools, or to begin a session, in milliseconds. */
 const LIST_TIMEOUT_MS = 60_000;
 const TOOL_CALL = "tools/call";
@@ -282,7 +273,7 @@ class McpProxy {
           });
           if ("result" in answer) return finished(answer.result);
           refusal = { ...answer, id } as JSONRPCMessage;
-          if ("error" in answer && wasNotCalled(answer.error))
+          if ("error" in answer && wasNotCalled(params.name, answer.error))
             throw new NoEffectError("The server refused the call.");
           throw toolError(policy);
         },
@@ -359,8 +350,15 @@ interface GuardedCall {
   upstreamId: string | undefined;
 }
 
-function wasNotCalled({ code, message }: JSONRPCErrorResponse["error"]): boolean {
-  return NOT_CALLED.includes(code) || (code === ErrorCode.InvalidParams && INVALID_CALL.test(message));
+/**
+ * Returns whether it is the SDK's server that refused the call. Handlers send such codes, too, also after the effect: a text
+ * like "Invalid arguments: ..." may be about a provider's answer, and "Method not found" about a request to the host.
+ */
+function wasNotCalled(tool: string, { code, message }: JSONRPCErrorResponse["error"]): boolean {
+  if (code !== ErrorCode.InvalidParams) return false;
+  const text = message.replace(/^(MCP error -32602: )*(Input validation error: )?/, "");
+  if (text.startsWith(`Invalid arguments for tool ${tool}: `)) return true;
+  return text === `Tool ${tool} not found` || text === `Tool ${tool} disabled`;
 }
 
 /** Returns the result of a tool. @throws OutcomeUnknownError for the handle of a task that is still working. */

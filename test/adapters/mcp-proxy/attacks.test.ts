@@ -122,8 +122,17 @@ test("what a lenient server could take for a guarded call does not reach it", as
 test.each([
   [-32603, "Internal error", 1],
   [-32001, "Request timed out", 1],
-  [-32602, "MCP error -32602: Input validation error: Invalid arguments for tool refund", 2],
+  [-32602, "MCP error -32602: Input validation error: Invalid arguments for tool refund: order", 2],
+  [-32602, "Invalid arguments for tool refund: order", 2],
+  [-32602, "MCP error -32602: Invalid arguments for tool capture: order", 1],
+  [-32602, "MCP error -32602: Invalid arguments: id: expected string, received number", 1],
+  [-32602, "Input validation error: id: expected string, received number", 1],
   [-32602, "Tool refund disabled", 2],
+  [-32602, "MCP error -32602: Tool refund not found", 2],
+  [-32602, "Tool capture not found", 1],
+  [-32600, "MCP error -32600: API error: 409", 1],
+  [-32601, "Method not found", 1],
+  [-32700, "MCP error -32700: Unexpected end of JSON input", 1],
   [-32602, "MCP error -32602: Invalid tools/call result: not found", 1],
 ])(
   "after the error %i, %s, the tool is called %i times by two calls",
