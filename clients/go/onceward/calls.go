@@ -171,6 +171,15 @@ func lookupItem(request *oncewardv1.LookupRequest) *oncewardv1.BatchRequestItem 
 // growing, jittered delays that are never shorter than the service asked for. No attempt begins after giveUpAt, nor after the
 // context's end, whose cause it then returns.
 func retry(ctx context.Context, giveUpAt time.Time, attempt func() error) error {
+	return repeat(ctx, giveUpAt, (*Error).isToBeRepeated, attempt)
+}
+
+// retryHeld is retry for a call of a claim that is held.
+func retryHeld(ctx context.Context, giveUpAt time.Time, attempt func() error) error {
+	return repeat(ctx, giveUpAt, (*Error).isToBeRepeatedHeld, attempt)
+}
+
+func repeat(ctx context.Context, giveUpAt time.Time, isToBeRepeated func(*Error) bool, attempt func() error) error {
 	for failures := 0; ; failures++ {
 		err := attempt()
 		if err == nil {
@@ -181,7 +190,7 @@ func retry(ctx context.Context, giveUpAt time.Time, attempt func() error) error 
 		}
 		failed := errorFromCall(err)
 		delay := timing.RetryDelay(failures, failed.RetryDelay)
-		if !failed.isToBeRepeated() || time.Now().Add(delay).After(giveUpAt) {
+		if !isToBeRepeated(failed) || time.Now().Add(delay).After(giveUpAt) {
 			return failed
 		}
 		if err := sleep(ctx, delay); err != nil {

@@ -107,7 +107,7 @@ func (c *Claim) renew(ctx context.Context, saved *oncewardv1.ExtendLeaseRequest)
 		if answers > maxLateAnswers {
 			return leaseLost(c.ref())
 		}
-		err := retry(ctx, time.Now().Add(c.timeout), func() error {
+		err := retryHeld(ctx, time.Now().Add(c.timeout), func() error {
 			sentAt := leaseNow()
 			reply, err := c.extendLease(ctx, saved, attemptTimeout)
 			if err == nil {
@@ -142,8 +142,9 @@ func (c *Claim) heartbeat() (time.Duration, *Error) {
 	return remaining, nil
 }
 
-// complete stores the outcome, unless the claim has completed the key. Returns nil if the claim is not guarded, and nothing is stored. Retries until the service
-// answers, or until the lease has been over for as long as it lasted: by then another caller that wants the key has taken over.
+// complete stores the outcome, unless the claim has completed the key. Returns nil if the claim is not guarded, and nothing is
+// stored. Retries until the service answers, or until the lease has been over for as long as it lasted: by then another caller that
+// wants the key has taken over.
 func (c *Claim) complete(result *oncewardv1.Result) (*oncewardv1.CompleteResponse, *Error) {
 	if c.lease == nil {
 		return c.recorded, nil
@@ -154,7 +155,7 @@ func (c *Claim) complete(result *oncewardv1.Result) (*oncewardv1.CompleteRespons
 		Namespace: c.Namespace, Key: c.Key, FencingToken: c.FencingToken, Result: result,
 	}
 	var response *oncewardv1.CompleteResponse
-	err := retry(context.Background(), time.Now().Add(left+max(c.timeout, length)), func() error {
+	err := retryHeld(context.Background(), time.Now().Add(left+max(c.timeout, length)), func() error {
 		reply, err := c.calls.do(context.Background(), completeItem(request))
 		response = reply.GetComplete()
 		return err
@@ -185,7 +186,7 @@ func (c *Claim) end(reason string, givesBack bool) {
 	request := &oncewardv1.ReleaseRequest{
 		Namespace: c.Namespace, Key: c.Key, FencingToken: c.FencingToken, Reason: text, GiveBack: givesBack,
 	}
-	_ = retry(context.Background(), time.Now().Add(c.timeout), func() error {
+	_ = retryHeld(context.Background(), time.Now().Add(c.timeout), func() error {
 		_, err := c.calls.do(context.Background(), releaseItem(request))
 		return err
 	})

@@ -79,6 +79,12 @@ func (e *Error) isToBeRepeated() bool {
 	return e.IsRetryable() || (e.Reason == ErrNoAnswer && slices.Contains(unclear, e.Code))
 }
 
+// isToBeRepeatedHeld is isToBeRepeated for a claim that is held: the service was reached, so that any refusal without its
+// reason is a proxy's, such as while there are no replicas.
+func (e *Error) isToBeRepeatedHeld() bool {
+	return e.IsRetryable() || (e.Reason == ErrNoAnswer && e.Code != codes.InvalidArgument)
+}
+
 // IsAboutKeyTime returns whether a claim was refused because of its key's time: it is required and unknown, or in the future.
 func (e *Error) IsAboutKeyTime() bool {
 	return e.Reason == ErrInvalidRequest &&

@@ -18,6 +18,7 @@ from onceward import (
     OutcomeUnknownError,
     TerminalError,
 )
+from onceward._mapping import may_pass
 
 CLAIM = ClaimRef("charges", "order-1", 7)
 NOW = datetime(2026, 1, 31, tzinfo=UTC)
@@ -41,3 +42,8 @@ def test_an_error_is_the_same_after_pickling(error: Exception) -> None:
     assert type(copy) is type(error)
     assert str(copy) == str(error)
     assert vars(copy) == vars(error)
+
+
+@pytest.mark.parametrize(("code", "passes"), [(12, True), (7, True), (13, True), (3, False)])
+def test_a_task_waits_for_the_end_of_an_outage_that_a_proxy_reports(code: int, passes: bool) -> None:
+    assert may_pass(OncewardError("NO_ANSWER", "a page", code=code)) is passes

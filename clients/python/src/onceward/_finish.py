@@ -122,7 +122,9 @@ class Held:
         left_ms = max(0, lease.ends_at_ms - lease_now_ms())
         give_up_at_ms = now_ms() + left_ms + max(self.operation.timeout_ms, lease.length_ms)
         request = CompleteRequest(**self._name(), result=result)
-        reply: CompleteResponse = yield from retrying(lambda: Call("Complete", request), give_up_at_ms)
+        reply: CompleteResponse = yield from retrying(
+            lambda: Call("Complete", request), give_up_at_ms, held=True
+        )
         return reply
 
     def mark_unknown(self, error: BaseException | None) -> OutcomeUnknownError:
@@ -152,7 +154,8 @@ class Held:
         text = truncate_utf8(reason.replace("\0", ""), MAX_RELEASE_REASON_BYTES)
         request = ReleaseRequest(**self._name(), reason=text, give_back=give_back)
         try:
-            yield from retrying(lambda: Call("Release", request), now_ms() + self.operation.timeout_ms)
+            give_up_at_ms = now_ms() + self.operation.timeout_ms
+            yield from retrying(lambda: Call("Release", request), give_up_at_ms, held=True)
         except OncewardError:
             # A claim that can't be released ends with its lease.
             return
@@ -202,7 +205,7 @@ class Held:
             if answers > MAX_LATE_ANSWERS:
                 raise lease_lost(self.ref)
             try:
-                reply = yield from retrying(make, now_ms() + self.operation.timeout_ms)
+                reply = yield from retrying(make, now_ms() + self.operation.timeout_ms, held=True)
             except OncewardError as error:
                 raise about(self.ref, error) from error
             lease.granted(sent_at_ms, duration_ms(reply.lease_remaining))

@@ -92,8 +92,10 @@ async def drive_awaiting(steps: Generator[S, Any, T], perform: Callable[[S], Awa
         return value
 
 
-def retrying(make: Callable[[], Call], give_up_at_ms: float) -> Flow[Any]:
+def retrying(make: Callable[[], Call], give_up_at_ms: float, *, held: bool = False) -> Flow[Any]:
     """Repeats a call that is safe to repeat until it is answered. No attempt begins after ``give_up_at_ms``.
+
+    :param held: as of ``is_to_be_repeated``.
 
     :raises OncewardError: the last attempt's, if it is not worth a retry or the time is up.
     """
@@ -103,7 +105,7 @@ def retrying(make: Callable[[], Call], give_up_at_ms: float) -> Flow[Any]:
             return (yield make())
         except OncewardError as error:
             delay_ms = retry_delay_ms(failures, error.retry_delay_ms or 0)
-            if not is_to_be_repeated(error) or now_ms() + delay_ms > give_up_at_ms:
+            if not is_to_be_repeated(error, held=held) or now_ms() + delay_ms > give_up_at_ms:
                 raise
         yield Sleep(delay_ms)
         failures += 1

@@ -96,9 +96,14 @@ def is_retryable(error: OncewardError) -> bool:
     return error.retry_delay_ms is not None or is_unavailable(error)
 
 
-def is_to_be_repeated(error: OncewardError) -> bool:
-    """Returns whether a call that is safe to repeat is repeated: also if it is unclear why no answer came."""
-    return is_retryable(error) or (error.reason == "NO_ANSWER" and error.code in _UNCLEAR)
+def is_to_be_repeated(error: OncewardError, *, held: bool = False) -> bool:
+    """Returns whether a call that is safe to repeat is repeated: also if it is unclear why no answer came.
+
+    For a claim that is held, the service was reached, so that any refusal without its reason is a proxy's.
+    """
+    if is_retryable(error) or error.reason != "NO_ANSWER":
+        return is_retryable(error)
+    return error.code != code_pb2.INVALID_ARGUMENT if held else error.code in _UNCLEAR
 
 
 def is_unavailable(error: OncewardError) -> bool:
@@ -137,6 +142,8 @@ def class_of(error: OncewardError) -> facts_pb2.ReasonClass:
 
 def may_pass(error: OncewardError) -> bool:
     """Returns whether the function did not run because of another holder, or the service can't decide now."""
+    if is_to_be_repeated(error, held=True):
+        return True
     return class_of(error) in (facts_pb2.REASON_CLASS_WAIT, facts_pb2.REASON_CLASS_RETRY)
 
 

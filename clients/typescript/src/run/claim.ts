@@ -19,7 +19,7 @@ import { Lease, leaseLost } from "./lease.ts";
 import { leaseNowMs } from "./lease-clock.ts";
 import { OutcomeUnknownError } from "./outcome-unknown.ts";
 import { MAX_LATE_ANSWERS } from "./renew.ts";
-import { retrying } from "./retry.ts";
+import { retryingHeld } from "./retry.ts";
 
 /** The claim that a guarded function runs under. */
 export interface Claim {
@@ -248,7 +248,7 @@ export class HeldClaim extends NamedClaim implements RunningClaim {
     // An answer that comes late shows nothing: another holder may have taken over in the meantime.
     for (let answers = 0; answers === 0 || this.#lease.isOver; answers++) {
       if (answers > MAX_LATE_ANSWERS) throw leaseLost(this.#ref());
-      await retrying(async () => {
+      await retryingHeld(async () => {
         const sentAtMs = leaseNowMs();
         const { leaseRemaining } = await this.#extendLease(saved);
         if (leaseRemaining !== undefined) this.#lease.granted(sentAtMs, durationMs(leaseRemaining));
@@ -266,7 +266,7 @@ export class HeldClaim extends NamedClaim implements RunningClaim {
       performance.now() +
       Math.max(0, this.#lease.endsAtMs - leaseNowMs()) +
       Math.max(this.#timeoutMs, this.#lease.lengthMs);
-    return await retrying(() => this.#calls.complete({ ...this.#ref(), result }), giveUpAtMs);
+    return await retryingHeld(() => this.#calls.complete({ ...this.#ref(), result }), giveUpAtMs);
   }
 
   /** Releases the claim, so that a retry runs at once. If the service is unreachable, the claim ends with its lease. */
@@ -274,7 +274,7 @@ export class HeldClaim extends NamedClaim implements RunningClaim {
     this.#isSettled = true;
     if (giveBack && this.#isContinued) return;
     const text = truncateUtf8(reason.replaceAll("\0", ""), MAX_RELEASE_REASON_BYTES);
-    await retrying(
+    await retryingHeld(
       () => this.#calls.release({ ...this.#ref(), reason: text, giveBack }),
       performance.now() + this.#timeoutMs,
     );

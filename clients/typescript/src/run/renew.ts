@@ -5,7 +5,7 @@ import type { Claimed } from "../gen/onceward/v1/idempotency_pb.ts";
 import type { Calls } from "./calls.ts";
 import { isClaimGone, leaseEndsAtMs } from "./lease.ts";
 import { leaseNowMs } from "./lease-clock.ts";
-import { retrying } from "./retry.ts";
+import { retryingHeld } from "./retry.ts";
 
 /**
  * How many answers in turn may come after the lease that they grant. Pauses of a process are rare, so that more of them
@@ -45,7 +45,12 @@ export async function renewIfLate(
         sentAtMs = leaseNowMs();
         return calls.orEnd(calls.extendLease({ namespace, key, fencingToken }), signal);
       };
-      const { leaseRemaining } = await retrying(extend, performance.now() + timeoutMs, calls.closing, signal);
+      const { leaseRemaining } = await retryingHeld(
+        extend,
+        performance.now() + timeoutMs,
+        calls.closing,
+        signal,
+      );
       claimed = { ...claimed, leaseRemaining };
     } catch (cause) {
       if (!calls.closing.aborted && isClaimGone(errorFromCall(cause))) return undefined;

@@ -13,10 +13,28 @@ const MAX_DELAY_MS = 2000;
  * @param signals end the delays; no attempt begins after one aborts. An attempt in flight is not ended.
  * @throws OncewardError: the last attempt's, if it is not worth a retry or the time is up; the reason of a signal.
  */
-export async function retrying<T>(
+export function retrying<T>(
   attempt: () => Promise<T>,
   giveUpAtMs: number,
   ...signals: readonly (AbortSignal | undefined)[]
+): Promise<T> {
+  return repeat(attempt, giveUpAtMs, signals, false);
+}
+
+/** As `retrying`, for a call of a claim that is held: see `isToBeRepeated`. */
+export function retryingHeld<T>(
+  attempt: () => Promise<T>,
+  giveUpAtMs: number,
+  ...signals: readonly (AbortSignal | undefined)[]
+): Promise<T> {
+  return repeat(attempt, giveUpAtMs, signals, true);
+}
+
+async function repeat<T>(
+  attempt: () => Promise<T>,
+  giveUpAtMs: number,
+  signals: readonly (AbortSignal | undefined)[],
+  isHeld: boolean,
 ): Promise<T> {
   for (let failures = 0; ; failures++) {
     try {
@@ -25,7 +43,7 @@ export async function retrying<T>(
       throwIfAborted(signals);
       const error = errorFromCall(cause);
       const delayMs = retryDelayMs(failures, error.retryDelayMs ?? 0);
-      if (!isToBeRepeated(error) || performance.now() + delayMs > giveUpAtMs) throw error;
+      if (!isToBeRepeated(error, isHeld) || performance.now() + delayMs > giveUpAtMs) throw error;
       await sleep(delayMs, ...signals);
     }
   }
