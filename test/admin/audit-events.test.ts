@@ -9,11 +9,7 @@ import {
 } from "../../clients/typescript/src/gen/onceward/v1/tenant_pb.ts";
 import { parseApiKey } from "../../server/src/access/api-key.ts";
 import { MAX_MESSAGE_BYTES } from "../../server/src/domain/limits.ts";
-import {
-  connectAdmin,
-  describeAdministrationOverAll,
-  type TenantAdminClient,
-} from "../support/calls/admin.ts";
+import { connectAdmin, describeAdministration, type TenantAdminClient } from "../support/calls/admin.ts";
 import { errorOf } from "../support/calls/errors.ts";
 import { readPages } from "../support/calls/pages.ts";
 import { grant, ORDER } from "../support/calls/verbs.ts";
@@ -23,7 +19,7 @@ import type { TestTenant } from "../support/servers/tenants.ts";
 
 const CALLER = { role: ApiKey_Role.CALLER };
 
-describeAdministrationOverAll("ListAuditEvents", (world, _transport) => {
+describeAdministration("ListAuditEvents", (world) => {
   function allOf(admin: TenantAdminClient, pageSize: number, firstToken = ""): Promise<AuditEvent[]> {
     return readPages("events", (pageToken) => admin.listAuditEvents({ pageSize, pageToken }), firstToken);
   }

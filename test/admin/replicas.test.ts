@@ -5,7 +5,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { ErrorReason } from "../../clients/typescript/src/gen/onceward/v1/errors_pb.ts";
 import { ApiKey_Role } from "../../clients/typescript/src/gen/onceward/v1/tenant_pb.ts";
 import { VERSION } from "../../server/src/version.ts";
-import { connectAdmin, connectOperator, describeAdministrationOverAll } from "../support/calls/admin.ts";
+import { connectAdmin, connectOperator, describeAdministration } from "../support/calls/admin.ts";
 import { itemErrorOf, runBatch } from "../support/calls/batches.ts";
 import { connectClient } from "../support/calls/clients.ts";
 import { describeError, errorOf } from "../support/calls/errors.ts";
@@ -125,7 +125,7 @@ describe("Within 10 s, a change through one replica is effective on the other", 
 
 const PATIENCE = { timeout: 60_000 };
 
-describeAdministrationOverAll("ListReplicas", { tuning: { heartbeatMs: 200 } }, (world) => {
+describeAdministration("ListReplicas", { tuning: { heartbeatMs: 200 } }, (world) => {
   test("shows each live replica from any of them, with its load", async () => {
     const { database } = world();
     const other = await startTestServer(database.url, { ONCEWARD_POOL_SIZE: "9" });

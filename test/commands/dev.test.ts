@@ -4,13 +4,13 @@ import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { expect, onTestFinished, test } from "vitest";
 import { ensureDemoTenant } from "../../server/dev/demo-tenant.ts";
-import { startEmbeddedPostgres } from "../../server/dev/embedded/postgres.ts";
 import { findRedisProgram } from "../../server/dev/embedded/redis.ts";
 import { waitUntil } from "../../server/dev/embedded/wait.ts";
 import { ensureDevSecrets } from "../../server/dev/secrets.ts";
 import { runMigrations } from "../../server/src/commands/schema.ts";
 import { readConfig } from "../../server/src/config/config.ts";
 import { openConnection } from "../support/database/connections.ts";
+import { useOwnPostgres } from "../support/database/own-postgres.ts";
 import { failed } from "../support/processes/cli.ts";
 import {
   createWorkplace,
@@ -23,9 +23,11 @@ import {
 import { expectNothingLeft, pressCtrlC, processesOf, startDev } from "../support/processes/dev.ts";
 
 const MOMENT_TIMEOUT_MS = 20_000;
+/** A Postgres that `npm start` did not start. */
+const elsewhere = useOwnPostgres();
 
 test("the banner's example claims a key and gets its result; claims are kept for the next run", async () => {
-  const workplace = await createWorkplace();
+  const workplace = await createWorkplaceWithCluster();
   const first = await startDev(workplace);
   const payload = Buffer.from('{"id":"ch_1"}').toString("base64");
   expect(await first.followExample()).toMatchObject([
@@ -56,9 +58,9 @@ test("two concurrent starts in one directory share its database; the last stops 
 });
 
 test("eight starts that create the demo tenant at once create it and its keys once", async () => {
-  const { postgres, dir } = await startElsewhere();
+  const { dir } = await createWorkplace();
   const secrets = await ensureDevSecrets(dir);
-  const url = postgres.url("postgres");
+  const url = await elsewhere.createDatabase();
   const config = readConfig({ DATABASE_URL: url, ONCEWARD_API_KEY_PEPPER: secrets.pepper });
   await runMigrations(config, () => {});
   await Promise.all(Array.from({ length: 8 }, () => ensureDemoTenant(config, secrets)));
@@ -134,15 +136,19 @@ test("--help prints what npm start does; an unknown option is refused; neither s
   expect(await readdir(workplace.dir)).toEqual(["tmp"]);
 });
 
-/** Checks that the start has come this far, by files in the workplace. */
-const MOMENTS: Readonly<Record<string, (workplace: Workplace) => Promise<boolean>>> = {
-  "it has just begun": async () => true,
-  "the cluster is being made": ({ dir }) => holds(join(dir, ".onceward"), "postgres.init"),
-  "Postgres is being started": ({ temporaryDir }) => holds(temporaryDir, "onceward-"),
-};
+/** Where the start begins, and a check that it has come this far, by files in the workplace. */
+const MOMENTS: readonly [string, () => Promise<Workplace>, (workplace: Workplace) => Promise<boolean>][] = [
+  ["it has just begun", createWorkplaceWithCluster, async () => true],
+  ["the cluster is being made", createWorkplace, ({ dir }) => holds(join(dir, ".onceward"), "postgres.init")],
+  [
+    "Postgres is being started",
+    createWorkplaceWithCluster,
+    (place) => holds(place.temporaryDir, "onceward-"),
+  ],
+];
 
-test.each(Object.entries(MOMENTS))("Ctrl-C when %s leaves nothing behind", async (_, hasCome) => {
-  const workplace = await createWorkplace();
+test.each(MOMENTS)("Ctrl-C when %s leaves nothing behind", async (_, createPlace, hasCome) => {
+  const workplace = await createPlace();
   const dev = startDevServer(workplace, FREE_PORTS);
   await dev.untilPrinted(/Starting PostgreSQL/);
   expect(await waitUntil(() => hasCome(workplace), MOMENT_TIMEOUT_MS)).toBe(true);
@@ -181,15 +187,11 @@ test("a second Ctrl-C ends it at once", async () => {
   };
   expect(await waitUntil(presses, MOMENT_TIMEOUT_MS)).toBe(true);
   expect(await dev.ended).toMatchObject({ exit: 1 });
-
-  await pressCtrlC(await startDev(workplace));
-  await expectNothingLeft(workplace);
 });
 
 test("DATABASE_URL selects the database, and no Postgres is started", async () => {
-  const { postgres } = await startElsewhere();
   const workplace = await createWorkplace();
-  const dev = await startDev(workplace, { DATABASE_URL: postgres.url("postgres") });
+  const dev = await startDev(workplace, { DATABASE_URL: await elsewhere.createDatabase() });
   expect(await dev.call()).toHaveProperty("claimed");
   expect((await readdir(join(workplace.dir, ".onceward"))).sort()).toEqual([
     "admin.key",
@@ -216,9 +218,6 @@ test.runIf(await findRedisProgram(process.env.PATH ?? ""))(
     expect(
       await waitUntil(async () => (await redisProcesses(workplace)).length === 0, MOMENT_TIMEOUT_MS),
     ).toBe(true);
-
-    await pressCtrlC(await startDev(workplace));
-    await expectNothingLeft(workplace);
   },
 );
 
@@ -229,14 +228,6 @@ test("without Redis on the PATH dev serves, and reports that there is none", asy
   expect(await dev.call()).toHaveProperty("claimed");
   await pressCtrlC(dev);
 });
-
-/** Starts a Postgres in a workplace of its own, and stops it at the end of the test. */
-async function startElsewhere() {
-  const { dir } = await createWorkplace();
-  const postgres = await startEmbeddedPostgres({ dataDir: join(dir, "data"), settings: { fsync: "off" } });
-  onTestFinished(() => postgres.stop());
-  return { postgres, dir };
-}
 
 async function redisProcesses(workplace: Workplace): Promise<readonly string[]> {
   return (await processesOf(workplace)).filter((commandLine) => commandLine.includes("redis.sock"));

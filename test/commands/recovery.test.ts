@@ -19,7 +19,7 @@ import { describeViolation } from "../lab/history/timeline.ts";
 import { connectClient, type IdempotencyClient } from "../support/calls/clients.ts";
 import { describeError, errorOf } from "../support/calls/errors.ts";
 import { complete, grant, ORDER, success } from "../support/calls/verbs.ts";
-import { familyOf } from "../support/database/chaos-postgres.ts";
+import { familyOf, signalIfAlive } from "../support/database/chaos-postgres.ts";
 import { openDatabase } from "../support/database/database.ts";
 import {
   findPostgresTools,
@@ -407,7 +407,7 @@ describe.runIf(tools !== undefined)(REGIONS, () => {
 
     // The whole region is lost.
     const postmaster = await readPidFile(main);
-    for (const pid of familyOf(postmaster?.pid ?? 0)) process.kill(pid, "SIGKILL");
+    for (const pid of familyOf(postmaster?.pid ?? 0)) signalIfAlive(pid, "SIGKILL");
     await Promise.all([...ways.map((way) => way.close()), ...load.replicas.map((replica) => replica.kill())]);
     const killedAtMs = nowMs();
     if (!isLossy) expect((await received(url(other))) > (await received(url(`${second}/socket`)))).toBe(true);

@@ -30,9 +30,18 @@ const readSet = (name: string) => parse(readFileSync(join(CHART, "ci", name), "u
 const MINIMAL = readSet("minimal.yaml");
 const valueSets = readdirSync(join(CHART, "ci"));
 
+/** By a set of values: what Helm renders. */
+const rendered = new Map<string, Promise<string>>();
+
+function textOf(name: string): Promise<string> {
+  const text = rendered.get(name) ?? renderText(helm, join(CHART, "ci", name));
+  rendered.set(name, text);
+  return text;
+}
+
 /** Returns the objects of a set of values. */
 async function objectsOf(name: string): Promise<readonly KubernetesObject[]> {
-  return parseObjects(await renderText(helm, join(CHART, "ci", name)));
+  return parseObjects(await textOf(name));
 }
 
 /** Returns the objects of values. */
@@ -64,7 +73,7 @@ describe.runIf(tools).each(valueSets)("the chart with %s", (name) => {
   });
 
   test.each(KUBERNETES_VERSIONS)("is valid by the strict schemas of Kubernetes %s", async (version) => {
-    const text = await renderText(helm, join(CHART, "ci", name));
+    const text = await textOf(name);
     const objects = parseObjects(text);
     const skipped = objects.filter(({ kind }) => WITHOUT_SCHEMA.includes(kind)).length;
     expect(await conform(text, version)).toMatchObject({

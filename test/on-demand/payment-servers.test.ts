@@ -21,7 +21,8 @@ import { useServer } from "../support/servers/use-server.ts";
 const { database, server } = useServer();
 const random = randomFor("payment-servers");
 const PROXY = fileURLToPath(new URL("../../clients/mcp-proxy/src/main.ts", import.meta.url));
-const ORDERS = Array.from({ length: 100 }, (_, index) => `order-${index}`);
+/** So many that of the killed calls some have charged. */
+const ORDERS = Array.from({ length: 32 }, (_, index) => `order-${index}`);
 /** Sessions that work off the orders at the same time. */
 const LANES = 4;
 /** A kill comes at most so long after the call: most calls take less. */
@@ -174,7 +175,7 @@ describe.each(SERVERS)("$name", (of) => {
     expect(accounts().map(({ charges }) => charges)).toEqual(ORDERS.map(() => 2));
   });
 
-  test("behind it, 100 repeated calls charge once, half of them after a kill", {
+  test("behind it, repeated calls charge once, half of them after a kill", {
     timeout: 600_000,
   }, async () => {
     const { port, accounts } = await startProvider();

@@ -40,7 +40,8 @@ export async function runCases(command: AdapterCommand, all: readonly Case[]): P
   // Its input ends at once, and so does the adapter.
   if (command.compiles === true) await new Adapter(command)[Symbol.asyncDispose]();
   const verdicts: Verdict[] = [];
-  const entries = cases.entries();
+  // The last ones, of silent connections, wait longest: the others run meanwhile.
+  const entries = [...cases.entries()].reverse().values();
   const work = async () => {
     let adapter = new Adapter(command);
     // The workers share the iterator: each takes the next case.

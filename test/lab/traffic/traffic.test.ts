@@ -157,7 +157,7 @@ test("what the traffic plants is found, and nothing else", { timeout: 2 * LIMIT_
     })
     .toMatchObject({ measure: "other_key_within_15_minutes", count: mintedKeys });
 
-  const small = ["--seed", "12", "--days", "16", "--operations", "50", "--live", "1"];
+  const small = ["--seed", "12", "--days", "8", "--operations", "50", "--live", "1"];
   const again = await plantTraffic(workplace, [...small, "--address", dev.grpcUrl, "--json"]);
   expect(JSON.parse(again.stdout)).toMatchObject({ tenant: expect.stringMatching(/^traffic-/) });
 });

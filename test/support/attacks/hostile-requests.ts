@@ -35,7 +35,7 @@ function isOurs(desc: DescMessage | undefined): desc is DescMessage {
 }
 
 /** The subject of a valid request. */
-export interface Subject {
+interface Subject {
   readonly tenant: string;
   /** Whether an API key in the request is for an operator, as its RPC requires. */
   readonly isOperators?: boolean;

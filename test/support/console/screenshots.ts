@@ -6,8 +6,17 @@ import type { Page } from "playwright-core";
 const FOLDER = fileURLToPath(new URL("../../console/screenshots/", import.meta.url));
 const README_FOLDER = fileURLToPath(new URL("../../../clients/console/screenshots/", import.meta.url));
 
-/** Writes a picture of the whole page for reviewers, in both colour schemes: `NAME-light.png` and `NAME-dark.png`. */
+/** Whether this run writes pictures: Chromium takes longer to draw them than most tests take. */
+export function writesPictures(): boolean {
+  return process.env.ONCEWARD_WRITE_SCREENSHOTS === "true";
+}
+
+/**
+ * Writes a picture of the whole page for reviewers, in both colour schemes: `NAME-light.png` and `NAME-dark.png`, if this run writes
+ * pictures.
+ */
 export async function screenshot(page: Page, name: string): Promise<void> {
+  if (!writesPictures()) return;
   await mkdir(FOLDER, { recursive: true });
   const seen = page.viewportSize() ?? { width: 0, height: 0 };
   // Parts that stay in sight have their place on the whole page; a dialog is in the middle of what is seen.
@@ -22,12 +31,7 @@ export async function screenshot(page: Page, name: string): Promise<void> {
   await page.setViewportSize(seen);
 }
 
-/** Whether this run writes the pictures of README: not each run does, because the times in them differ. */
-export function writesPictures(): boolean {
-  return process.env.ONCEWARD_WRITE_SCREENSHOTS === "true";
-}
-
-/** Writes the upper part of the page, as README shows it, if this run writes these pictures. */
+/** Writes the upper part of the page, as README shows it, if this run writes pictures. */
 export async function readmeScreenshot(page: Page, name: string, height: number): Promise<void> {
   if (!writesPictures()) return;
   await mkdir(README_FOLDER, { recursive: true });

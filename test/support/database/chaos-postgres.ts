@@ -285,6 +285,7 @@ function parentOf(pid: string): number {
   return Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[1]);
 }
 
-function signalIfAlive(pid: number, name: NodeJS.Signals): void {
+/** Sends a signal to a process, unless it has ended. */
+export function signalIfAlive(pid: number, name: NodeJS.Signals): void {
   if (isAlive(pid)) process.kill(pid, name);
 }

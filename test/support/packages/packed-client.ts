@@ -1,14 +1,17 @@
 import { execFile } from "node:child_process";
-import { cp, mkdir, mkdtemp, readFile, realpath, rm, symlink, writeFile } from "node:fs/promises";
+import { globSync, readFileSync } from "node:fs";
+import { cp, mkdir, mkdtemp, readFile, realpath, rename, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll } from "vitest";
+import { copyCached } from "../cached-copy.ts";
 
 const run = promisify(execFile);
 const CLIENT = fileURLToPath(new URL("../../../clients/typescript/", import.meta.url));
 const MODULES = fileURLToPath(new URL("../../../node_modules/", import.meta.url));
+const TARBALL = "client.tgz";
 const NPM_TIMEOUT_MS = 180_000;
 const TSC_TIMEOUT_MS = 120_000;
 
@@ -33,27 +36,34 @@ export function usePackedClient(): () => PackedClient {
   let packed: PackedClient;
   beforeAll(async () => {
     dir = await realpath(await mkdtemp(join(tmpdir(), "ow-packed-")));
-    packed = await packAndInstall(dir);
+    packed = await packAndInstall(join(dir, "packed"));
   }, 2 * NPM_TIMEOUT_MS);
   afterAll(() => rm(dir, { recursive: true, force: true }));
   return () => packed;
 }
 
 async function packAndInstall(dir: string): Promise<PackedClient> {
+  const files = globSync("{../../package-lock.json,*.*,{src,guides}/**/*.*}", { cwd: CLIENT }).sort();
+  const inputs = files.flatMap((file) => [file, readFileSync(join(CLIENT, file))]);
+  await copyCached({ kind: "client", inputs, make: packClient }, dir);
+  const project = join(dir, "project");
+  const manifest = await readFile(join(project, "node_modules/@onceward/client/package.json"), "utf8");
+  return { tarball: await readFile(join(dir, TARBALL)), manifest: JSON.parse(manifest), project };
+}
+
+/** Packs the client into a directory, and installs it in a project there. */
+async function packClient(dir: string): Promise<void> {
   const npm = (args: readonly string[], cwd: string) =>
     run("npm", [...args, "--loglevel=error"], { cwd, timeout: NPM_TIMEOUT_MS });
-  // A copy is built, so that two test files can do so at once.
-  const client = join(dir, "client");
+  // A copy is built, so that two processes can do so at once.
+  const [client, project] = [`${dir}-client`, join(dir, "project")];
   await cp(CLIENT, client, { recursive: true, filter: (path) => !/\/(node_modules|dist)$/.test(path) });
   await symlink(MODULES, join(client, "node_modules"));
+  await mkdir(project, { recursive: true });
   const { stdout } = await npm(["pack", "--json", "--pack-destination", dir], client);
-  const [, filename = ""] = /"filename": "(.*)"/.exec(stdout) ?? [];
-  const project = join(dir, "project");
-  await mkdir(project);
+  await rename(join(dir, /"filename": "(.*)"/.exec(stdout)?.[1] ?? ""), join(dir, TARBALL));
   await writeFile(join(project, "package.json"), JSON.stringify({ private: true, type: "module" }));
-  await npm(["install", "--prefer-offline", "--no-audit", "--no-fund", join(dir, filename)], project);
-  const manifest = await readFile(join(project, "node_modules/@onceward/client/package.json"), "utf8");
-  return { tarball: await readFile(join(dir, filename)), manifest: JSON.parse(manifest), project };
+  await npm(["install", "--prefer-offline", "--no-audit", "--no-fund", join(dir, TARBALL)], project);
 }
 
 /**
