@@ -21,8 +21,9 @@ import { useServer } from "../support/servers/use-server.ts";
 const { database, server } = useServer();
 const random = randomFor("payment-servers");
 const PROXY = fileURLToPath(new URL("../../clients/mcp-proxy/src/main.ts", import.meta.url));
-/** So many that of the killed calls some have charged. */
-const ORDERS = Array.from({ length: 32 }, (_, index) => `order-${index}`);
+/** By default so many that some of the killed calls have charged. */
+const { ONCEWARD_TEST_ORDERS: length = 32 } = process.env;
+const ORDERS = Array.from({ length: Number(length) }, (_, index) => `order-${index}`);
 /** Sessions that work off the orders at the same time. */
 const LANES = 4;
 /** A kill comes at most so long after the call: most calls take less. */
