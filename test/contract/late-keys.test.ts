@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import { expect, test } from "vitest";
@@ -5,7 +6,6 @@ import type { ClaimRequestSchema } from "../../clients/typescript/src/gen/oncewa
 import { Record_State } from "../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
 import type { IdempotencyClient } from "../support/calls/clients.ts";
 import { errorOf } from "../support/calls/errors.ts";
-import { ulidAt, uuidV7At } from "../support/calls/key-times.ts";
 import { complete, failure, grant, lookUp, ORDER, seconds, success } from "../support/calls/verbs.ts";
 import { countRows, forgetRecords, secondsBetween, sweep } from "../support/database/time.ts";
 import { type Caller, type Contract, describeContractOnce } from "../support/servers/contract.ts";
@@ -280,3 +280,27 @@ describeContractOnce("After key_retention was lengthened", (contract) => {
     await grant(client, created(HOUR_S - 30));
   });
 });
+
+/** Returns a new UUID of version 7 that was created at a time, in milliseconds since the Unix epoch. */
+function uuidV7At(createdAtMs: number): string {
+  const time = Math.floor(createdAtMs).toString(16).padStart(12, "0");
+  const random = randomBytes(10).toString("hex");
+  return [
+    time.slice(0, 8),
+    time.slice(8),
+    `7${random.slice(0, 3)}`,
+    `8${random.slice(3, 6)}`,
+    random.slice(6, 18),
+  ].join("-");
+}
+
+const DIGITS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+
+/** Returns a new ULID that was created at a time, in milliseconds since the Unix epoch. */
+function ulidAt(createdAtMs: number): string {
+  let time = "";
+  for (let rest = Math.floor(createdAtMs); time.length < 10; rest = Math.floor(rest / 32)) {
+    time = DIGITS.charAt(rest % 32) + time;
+  }
+  return time + Array.from(randomBytes(16), (byte) => DIGITS.charAt(byte % 32)).join("");
+}

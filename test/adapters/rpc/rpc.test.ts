@@ -22,21 +22,25 @@ import {
   type ServiceError,
   status,
 } from "@grpc/grpc-js";
-import { type Claim, createOnceward, type Onceward } from "@onceward/client";
+import { type Claim, CompletionError, createOnceward, type Onceward } from "@onceward/client";
 import { ErrorInfoSchema, IdempotencyService, RetryInfoSchema } from "@onceward/client/proto";
+import { createTestingOnceward } from "@onceward/client/testing";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import * as connect from "../../../clients/typescript/src/connect.ts";
 import { StatusSchema } from "../../../clients/typescript/src/gen/google/rpc/status_pb.ts";
 import * as grpc from "../../../clients/typescript/src/grpc.ts";
 import { formatIdempotencyKey, type RpcOptions } from "../../../clients/typescript/src/grpc.ts";
 import { deriveKey } from "../../../clients/typescript/src/keys/keys.ts";
-import { crashAndRepeat, withinOrder } from "../../support/calls/orders.ts";
 import { createTenant } from "../../support/servers/tenants.ts";
 import { useServer } from "../../support/servers/use-server.ts";
 import { listen } from "../http/listen.ts";
 import { type Charge, ChargeSchema, Charges } from "./test-service.ts";
 
 const { database, server } = useServer();
+
+const ORDER = { namespace: "orders", key: "order-1" };
+/** The default lease of a namespace. */
+const LEASE_MS = 30_000;
 
 type ChargeInit = MessageInitShape<typeof ChargeSchema>;
 /** The implementation of the method, for both libraries. */
@@ -498,3 +502,18 @@ describe("grpc-js alone", () => {
     expect(keys.map((key) => keys.indexOf(key))).toEqual([0, 0, 2]);
   });
 });
+
+/** Runs an order's function under a claim. */
+async function withinOrder(place: () => Promise<unknown>): Promise<void> {
+  await using testing = createTestingOnceward();
+  await testing.onceward.run(ORDER, place);
+}
+
+/** Runs an order's function twice, as if the process died between its effects and the claim's completion. */
+async function crashAndRepeat(place: () => Promise<unknown>): Promise<void> {
+  await using testing = createTestingOnceward();
+  testing.faults.failNext("complete", "INTERNAL");
+  await expect(testing.onceward.run(ORDER, place)).rejects.toThrow(CompletionError);
+  testing.clock.advance(LEASE_MS);
+  await testing.onceward.run(ORDER, place);
+}

@@ -1,7 +1,6 @@
 import { spawnSync } from "node:child_process";
 import { rm } from "node:fs/promises";
 import { failUsage, readCommandLine, wholeNumber } from "../../../server/dev/command-line.ts";
-import { searchAll } from "./exhaustive/search.ts";
 import { MUTANTS } from "./mutants.ts";
 import { findViolation } from "./quint.ts";
 
@@ -9,8 +8,6 @@ const USAGE = `npm run lab -- model [OPTIONS]: checks the protocol. Exits 1 if s
   --traces N  simulate N runs
   --mutants   print the first violation of each mutant
   --replay N  replay N runs on a real server
-  --depth N   visit every state of N steps over the functions of the domain
-  --keys N    the keys of those states; default: 2
   --seed N    the seed of runs and mutants; default: 1`;
 
 const { values } = readCommandLine(USAGE, {
@@ -19,22 +16,18 @@ const { values } = readCommandLine(USAGE, {
     seed: { type: "string", default: "1" },
     mutants: { type: "boolean", default: false },
     replay: { type: "string" },
-    depth: { type: "string" },
-    keys: { type: "string" },
   },
 });
-const number = (option: "traces" | "replay" | "depth" | "keys", max: number) =>
+const number = (option: "traces" | "replay", max: number) =>
   values[option] === undefined ? undefined : wholeNumber(USAGE, option, values[option], 1, max);
 const seed = wholeNumber(USAGE, "seed", values.seed, 0, 2 ** 32 - 1);
 const [traces, runs] = [number("traces", 1e9), number("replay", 1e6)];
-const [depth, keys = 2] = [number("depth", 100), number("keys", 10)];
-if ((traces ?? runs ?? depth) === undefined && !values.mutants)
-  failUsage(USAGE, "choose --traces, --mutants, --replay or --depth");
+if ((traces ?? runs) === undefined && !values.mutants)
+  failUsage(USAGE, "choose --traces, --mutants or --replay");
 
 if (traces !== undefined) await simulate(traces);
 if (values.mutants) await judgeMutants();
 if (runs !== undefined) replay(runs);
-if (depth !== undefined) search(depth);
 
 async function simulate(runs: number): Promise<void> {
   const itfFile = "model-violation.itf.json";
@@ -65,12 +58,4 @@ function replay(runs: number): void {
   const env = { ...process.env, ONCEWARD_MODEL_RUNS: String(runs), ONCEWARD_MODEL_SEED: values.seed };
   const args = ["run", "--project=service", "test/lab/model/replay"];
   process.exitCode = spawnSync("vitest", args, { env, stdio: "inherit" }).status ?? 1;
-}
-
-function search(depth: number): void {
-  const { states, contradiction } = searchAll({ keys, callers: 2, crashes: 1, depth });
-  console.log(`${states} states within ${depth} steps`);
-  if (contradiction === undefined) return;
-  console.error(contradiction.join("\n"));
-  process.exitCode = 1;
 }
