@@ -86,7 +86,7 @@ export const DEFECTS: readonly Defect[] = [
   {
     name: "sends a completion once",
     file: "run/claim.ts",
-    from: "return await retrying(() => this.#calls.complete({ ...this.#ref(), result }), giveUpAtMs);",
+    from: "return await retryingHeld(() => this.#calls.complete({ ...this.#ref(), result }), giveUpAtMs);",
     to: "return await this.#calls.complete({ ...this.#ref(), result });",
     caughtBy: "after a lost reply of a completion, the same completion is sent again",
   },
