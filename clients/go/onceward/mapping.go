@@ -79,10 +79,11 @@ func (e *Error) isToBeRepeated() bool {
 	return e.IsRetryable() || (e.Reason == ErrNoAnswer && slices.Contains(unclear, e.Code))
 }
 
-// isToBeRepeatedHeld is isToBeRepeated for a claim that is held: the service was reached, so that any refusal without its
-// reason is a proxy's, such as while there are no replicas.
+// isToBeRepeatedHeld is isToBeRepeated for a claim that is held: the service was reached, so that what gRPC makes of HTTP 404,
+// 403 and 401 is a proxy's, such as while there are no replicas.
 func (e *Error) isToBeRepeatedHeld() bool {
-	return e.IsRetryable() || (e.Reason == ErrNoAnswer && e.Code != codes.InvalidArgument)
+	pages := []codes.Code{codes.Unimplemented, codes.PermissionDenied, codes.Unauthenticated}
+	return e.isToBeRepeated() || (e.Reason == ErrNoAnswer && slices.Contains(pages, e.Code))
 }
 
 // IsAboutKeyTime returns whether a claim was refused because of its key's time: it is required and unknown, or in the future.

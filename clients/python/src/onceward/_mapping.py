@@ -20,6 +20,8 @@ from .v1.idempotency_pb2 import BatchItemError
 _PREFIX = "ERROR_REASON_"
 #: The codes that gRPC makes of a proxy's HTTP 500 and of a stream that is reset, and also of other failures.
 _UNCLEAR = (code_pb2.UNKNOWN, code_pb2.INTERNAL, code_pb2.RESOURCE_EXHAUSTED)
+#: What gRPC makes of a proxy's HTTP 404, 403 and 401.
+_PAGES = (code_pb2.UNIMPLEMENTED, code_pb2.PERMISSION_DENIED, code_pb2.UNAUTHENTICATED)
 #: With these a whole batch may have failed because of the content of one item.
 _ABOUT_CONTENT = (code_pb2.INVALID_ARGUMENT, *_UNCLEAR)
 
@@ -99,11 +101,11 @@ def is_retryable(error: OncewardError) -> bool:
 def is_to_be_repeated(error: OncewardError, *, held: bool = False) -> bool:
     """Returns whether a call that is safe to repeat is repeated: also if it is unclear why no answer came.
 
-    For a claim that is held, the service was reached, so that any refusal without its reason is a proxy's.
+    For a claim that is held, the service was reached, so that a page is a proxy's.
     """
     if is_retryable(error) or error.reason != "NO_ANSWER":
         return is_retryable(error)
-    return error.code != code_pb2.INVALID_ARGUMENT if held else error.code in _UNCLEAR
+    return error.code in _UNCLEAR or (held and error.code in _PAGES)
 
 
 def is_unavailable(error: OncewardError) -> bool:
