@@ -31,8 +31,9 @@ export async function copyCached({ kind, inputs, make }: CachedDir, to: string):
     } finally {
       await rm(dir, { recursive: true, force: true });
     }
+    // Copies that other processes are making of this one have longer names.
     const old = (await readdir(CACHE)).filter(
-      (name) => name.startsWith(`${kind}-`) && name !== basename(original),
+      (name) => name.startsWith(`${kind}-`) && !name.startsWith(basename(original)),
     );
     for (const name of old) await rm(join(CACHE, name), { recursive: true, force: true });
   }
