@@ -20,11 +20,11 @@ import {
 } from "./judge.ts";
 import { LANGUAGES, programOf } from "./worker.ts";
 
-const USAGE = `npm run lab -- outcomes [OPTIONS]: a fleet of workers charges at providers by run({ resolve }) under HOLD, and is killed,
-interrupted and stopped for longer than a lease at every moment, while the broker delivers each operation until it is settled. Exits 1 if an operation is charged twice, an
-answer is not the provider's, less than 99 % of the ambiguous operations are settled without a person within a minute of the time at
-which the provider can tell, or a moment was never hit. A provider without keys (no-key) leaves ambiguous operations to people; reclaim
-is such a one under RECLAIM, where an interruption may repeat the charge.
+const USAGE = `npm run lab -- outcomes [OPTIONS]: a fleet of workers charges at providers by run({ resolve }) under HOLD. They are
+killed, interrupted and stopped for longer than a lease at every moment, while the broker delivers each operation until it is settled.
+Exits 1 if an operation is charged twice, an answer is not the provider's, less than 99 % of the ambiguous operations are settled without
+a person within a minute of the time at which the provider can tell, or a moment was never hit. A provider without keys (no-key) leaves
+ambiguous operations to people; reclaim is such a one under RECLAIM, where an interruption may repeat the charge.
   --language L       typescript, python, asyncio or go, one or more; default: all
   --kind K           stored-answer, latest-status, cancel, search, no-key or reclaim, one or more; default: all
   --operations N     of each language; default: 5000

@@ -103,9 +103,8 @@ def is_to_be_repeated(error: OncewardError, *, held: bool = False) -> bool:
 
     For a claim that is held, the service was reached, so that a page is a proxy's.
     """
-    if is_retryable(error) or error.reason != "NO_ANSWER":
-        return is_retryable(error)
-    return error.code in _UNCLEAR or (held and error.code in _PAGES)
+    codes = _UNCLEAR + _PAGES if held else _UNCLEAR
+    return is_retryable(error) or (error.reason == "NO_ANSWER" and error.code in codes)
 
 
 def is_unavailable(error: OncewardError) -> bool:

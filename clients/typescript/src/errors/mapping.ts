@@ -66,13 +66,15 @@ export function isRetryable(error: OncewardError): boolean {
 /**
  * Returns whether a call that is safe to repeat is repeated: also if it is unclear why no answer came. gRPC makes
  * these codes of a proxy's HTTP 500 and of a stream that is reset, and also of other failures. For a claim that is held
- * (`isHeld`), the service was reached, so that what gRPC makes of HTTP 404, 403 and 401 is a proxy's, such as while there are no replicas.
+ * (`isHeld`), the service was reached, so that what gRPC makes of HTTP 404, 403 and 401 is a proxy's, such as while there
+ * are no replicas.
  */
 export function isToBeRepeated(error: OncewardError, isHeld = false): boolean {
-  if (isRetryable(error) || error.reason !== "NO_ANSWER") return isRetryable(error);
+  if (isRetryable(error)) return true;
   const unclear: unknown[] = [CODE.UNKNOWN, CODE.INTERNAL, CODE.RESOURCE_EXHAUSTED];
   const pages: unknown[] = [CODE.UNIMPLEMENTED, CODE.PERMISSION_DENIED, CODE.UNAUTHENTICATED];
-  return unclear.includes(error.code) || (isHeld && pages.includes(error.code));
+  const codes = isHeld ? [...unclear, ...pages] : unclear;
+  return error.reason === "NO_ANSWER" && codes.includes(error.code);
 }
 
 /** Returns whether the service is unavailable by its own answer, or the connection broke and the outcome is unknown. */

@@ -13,40 +13,29 @@ const MAX_DELAY_MS = 2000;
  * @param signals end the delays; no attempt begins after one aborts. An attempt in flight is not ended.
  * @throws OncewardError: the last attempt's, if it is not worth a retry or the time is up; the reason of a signal.
  */
-export function retrying<T>(
-  attempt: () => Promise<T>,
-  giveUpAtMs: number,
-  ...signals: readonly (AbortSignal | undefined)[]
-): Promise<T> {
-  return repeat(attempt, giveUpAtMs, signals, false);
-}
+export const retrying = repeating(false);
 
 /** As `retrying`, for a call of a claim that is held: see `isToBeRepeated`. */
-export function retryingHeld<T>(
-  attempt: () => Promise<T>,
-  giveUpAtMs: number,
-  ...signals: readonly (AbortSignal | undefined)[]
-): Promise<T> {
-  return repeat(attempt, giveUpAtMs, signals, true);
-}
+export const retryingHeld = repeating(true);
 
-async function repeat<T>(
-  attempt: () => Promise<T>,
-  giveUpAtMs: number,
-  signals: readonly (AbortSignal | undefined)[],
-  isHeld: boolean,
-): Promise<T> {
-  for (let failures = 0; ; failures++) {
-    try {
-      return await attempt();
-    } catch (cause) {
-      throwIfAborted(signals);
-      const error = errorFromCall(cause);
-      const delayMs = retryDelayMs(failures, error.retryDelayMs ?? 0);
-      if (!isToBeRepeated(error, isHeld) || performance.now() + delayMs > giveUpAtMs) throw error;
-      await sleep(delayMs, ...signals);
+function repeating(isHeld: boolean) {
+  return async <T>(
+    attempt: () => Promise<T>,
+    giveUpAtMs: number,
+    ...signals: readonly (AbortSignal | undefined)[]
+  ): Promise<T> => {
+    for (let failures = 0; ; failures++) {
+      try {
+        return await attempt();
+      } catch (cause) {
+        throwIfAborted(signals);
+        const error = errorFromCall(cause);
+        const delayMs = retryDelayMs(failures, error.retryDelayMs ?? 0);
+        if (!isToBeRepeated(error, isHeld) || performance.now() + delayMs > giveUpAtMs) throw error;
+        await sleep(delayMs, ...signals);
+      }
     }
-  }
+  };
 }
 
 /** Between half and the whole of a doubling delay, so that callers that failed together don't retry together. */
