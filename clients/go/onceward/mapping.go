@@ -80,7 +80,7 @@ func (e *Error) isToBeRepeated() bool {
 }
 
 // isToBeRepeatedHeld is isToBeRepeated for a claim that is held: the service was reached, so that what gRPC makes of HTTP 404,
-// 403 and 401 is a proxy's, such as while there are no replicas.
+// 403 and 401 is a proxy's, such as one without replicas.
 func (e *Error) isToBeRepeatedHeld() bool {
 	pages := []codes.Code{codes.Unimplemented, codes.PermissionDenied, codes.Unauthenticated}
 	return e.isToBeRepeated() || (e.Reason == ErrNoAnswer && slices.Contains(pages, e.Code))

@@ -66,8 +66,8 @@ export function isRetryable(error: OncewardError): boolean {
 /**
  * Returns whether a call that is safe to repeat is repeated: also if it is unclear why no answer came. gRPC makes
  * these codes of a proxy's HTTP 500 and of a stream that is reset, and also of other failures. For a claim that is held
- * (`isHeld`), the service was reached, so that what gRPC makes of HTTP 404, 403 and 401 is a proxy's, such as while there
- * are no replicas.
+ * (`isHeld`), the service was reached, so that what gRPC makes of HTTP 404, 403 and 401 is a proxy's, such as one without
+ * replicas.
  */
 export function isToBeRepeated(error: OncewardError, isHeld = false): boolean {
   if (isRetryable(error)) return true;
